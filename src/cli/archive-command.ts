@@ -15,13 +15,15 @@ import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu archive --older-than <age> [--by <name>] [settings]
 
-Moves what was written long ago from the event log to its archive: copied, read back, compared, and only then dropped. What
-an earlier call did not finish is finished first. Not beside a coordinator that writes the log: that one archives by itself.
+Moves old records from the event log to its archive. The command copies the records, reads the copy back, compares it, and
+only then deletes them from the log. It first finishes what an interrupted call began. It refuses to run while a coordinator
+writes the log: a coordinator archives by itself.
 
-  --older-than <age>  30d, 12h …; what open queries need stays, and what no anchor signs
-  --by <name>         who asks for it, as the events LogArchived and LogDropped tell (default: the user of this shell)
+  --older-than <age>  moves records older than this (30d, 12h …). Records that open queries need, and records that no anchor
+                      signs yet, stay
+  --by <name>         the user to record in the events LogArchived and LogDropped (default: the user of this shell)
 
-quipu --help has the settings, which say where log and archive are.
+quipu --help lists the settings. They name the log and the archive.
 `
 
 /**
@@ -44,7 +46,7 @@ export async function archiveCommand(argv: readonly string[]): Promise<number> {
 
 function ageOf(flag: string | boolean | undefined): number {
   const age = typeof flag === 'string' ? fromText('duration', flag) : undefined
-  if (typeof age !== 'number') throw new ExitError(exitCodes.configuration, '--older-than: which age? 30d, 12h …')
+  if (typeof age !== 'number') throw new ExitError(exitCodes.configuration, '--older-than needs an age such as 30d or 12h')
   return age
 }
 
@@ -54,7 +56,7 @@ async function archive(parts: CommandParts, age: number, by: string): Promise<Ar
   const log = await parts.log()
   const { store } = await parts.records({ withKeys: true })
   const { dropper } = store
-  if (!dropper) throw new ExitError(exitCodes.configuration, 'Nothing can be dropped from this event log')
+  if (!dropper) throw new ExitError(exitCodes.configuration, 'This event log cannot delete records, so they cannot be archived')
   const follower = parts.follower(log)
   return withWriter(
     { log, config, databaseUrl },
@@ -63,7 +65,7 @@ async function archive(parts: CommandParts, age: number, by: string): Promise<Ar
         Promise.reject(
           new ExitError(
             exitCodes.configuration,
-            'A coordinator writes the event log: it archives by itself, as archiveAfterMs and logRecords say',
+            'A coordinator writes the event log and archives it by itself (settings archiveAfterMs and logRecords)',
           ),
         ),
       async write(journal, epoch) {
@@ -104,6 +106,6 @@ function textOf({ archived, dropped }: ArchivedLog): string {
   if (dropped.length === 0) return 'Nothing to archive'
   const records = dropped.reduce((sum, period) => sum + period.records, 0)
   const finished = dropped.length - archived.length
-  const before = finished > 0 ? `; ${finished} of an earlier call finished` : ''
+  const before = finished > 0 ? `; ${finished} periods of an earlier call were finished` : ''
   return `${archived.length} periods archived; ${records} records left the event log${before}`
 }

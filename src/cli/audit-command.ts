@@ -14,18 +14,18 @@ import { openForCommand } from './open-for-command.ts'
 
 const USAGE = `usage: quipu audit verify [options] [settings]
 
-Walks the event log from its first record and prints a line for each thing that is wrong: its kind, stream/sequence,
-place in the log, and what it is. A server may run meanwhile.
+Reads the event log from its first record and prints a line for each finding: its kind, stream/sequence, position in the
+log, and a description. A server may run at the same time.
 
-  --anchors <path>      exported anchors that the log must agree with: a file, or a folder with files *.jsonl; may be
-                        given several times (default: the anchor file of the settings)
-  --public-key <file>   a key that is trusted; may be given several times (default: that beside the anchor key of the
-                        settings). The log tells which other keys belong to it, by signatures of known keys
-  --read-models         also folds the log into tables of its own and compares those that serve
-  --json                a JSON object a line; the last one is the summary
+  --anchors <path>      exported anchors that the log must match: a file, or a folder with *.jsonl files; can be repeated
+                        (default: the anchor file of the settings)
+  --public-key <file>   a trusted key; can be repeated (default: the key beside the anchor key of the settings). Keys that
+                        the log introduces with a signature of a trusted key are trusted too
+  --read-models         also rebuilds the read models in separate tables and compares them with the tables in use
+  --json                prints a JSON object on each line; the last one is the summary
 
-Exit code 0: nothing was found. 1: something was. 2: the audit could not be made. quipu --help has the settings,
-which say where the log is.
+Exit code 0: nothing was found. 1: something was found. 2: the audit could not run. quipu --help lists the settings. They
+name the log.
 `
 
 const FOUND = 1
@@ -59,7 +59,7 @@ export async function auditCommand(argv: readonly string[]): Promise<number> {
 }
 
 async function verify([verb, ...rest]: readonly string[]): Promise<number> {
-  if (verb !== 'verify') throw new ExitError(exitCodes.configuration, 'What to do? quipu audit verify')
+  if (verb !== 'verify') throw new ExitError(exitCodes.configuration, 'The only audit command is verify: quipu audit verify')
   const { flags, settings } = splitFlags(rest, OPTIONS)
   const json = flags.json === true
   const config = loadConfig(settings, process.env)
@@ -87,7 +87,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
       onFinding,
     })
     await recordAuditRun(parts.database, findings).catch((error: unknown) =>
-      process.stderr.write(`quipu: metrics will not tell of this audit: ${String(error)}\n`),
+      process.stderr.write(`quipu: the metrics do not count this audit, because it could not be stored: ${String(error)}\n`),
     )
     return report
   })
@@ -115,6 +115,6 @@ function textOf(summary: AuditSummary): string {
   const found = findings === 0 ? 'Nothing found' : `${findings} findings`
   const compared = tables === 0 ? '' : `, ${tables} tables compared`
   const archived = periods === 0 ? '' : `, ${periods} archived periods`
-  const signed = anchors > 0 && signatures === 0 ? ', their signatures not looked at: no key' : ''
+  const signed = anchors > 0 && signatures === 0 ? ', their signatures not checked: no key is known' : ''
   return `${found} in ${records} records, ${events} events, ${queries} queries (${open} open), ${anchors} anchors${signed}${archived}${compared}`
 }

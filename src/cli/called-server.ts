@@ -18,10 +18,10 @@ export const serverFlags = {
   ca: { type: 'string' },
 } as const
 
-export const SERVER_USAGE = `  --server <url>      coordinator (QUIPU_SERVER; default: http://127.0.0.1:8080, or that port of QUIPU_PORT)
-  --user <name>       on whose behalf (default: the user of this shell); QUIPU_PASSWORD has the password, or
-                      QUIPU_ACCESS_TOKEN a token: neither is sent over plain HTTP, but to this machine
-  --ca <file>         certificates (PEM) that vouch for the server (QUIPU_TLS_CA_FILE; default: public authorities)`
+export const SERVER_USAGE = `  --server <url>      coordinator (QUIPU_SERVER; default: http://127.0.0.1:8080, or port QUIPU_PORT)
+  --user <name>       user of the requests (default: the user of this shell). QUIPU_PASSWORD holds the password, or
+                      QUIPU_ACCESS_TOKEN a token. Over plain HTTP they are sent only to this machine
+  --ca <file>         certificates (PEM) to verify the server with (QUIPU_TLS_CA_FILE; default: public authorities)`
 
 /** A coordinator to which a command sends requests. */
 export interface CalledServer {
@@ -47,7 +47,7 @@ export function callServer(
   if (authorization !== undefined && protocol !== 'https:' && !isLoopback(hostname))
     throw new ExitError(
       exitCodes.configuration,
-      `A password or token is not sent to ${origin}, where others can read it: call the server by https://`,
+      `The password or token is not sent to ${origin}, because others could read it on the way: use https://`,
     )
   const tlsCaFile = flags.ca ?? nonEmpty(env['QUIPU_TLS_CA_FILE'])
   return {
@@ -58,7 +58,7 @@ export function callServer(
       if (authorization === undefined) return {}
       const other = new URL(address).origin
       if (other !== origin)
-        throw new Error(`The server at ${origin} leads to ${other}: a password or token is not sent there`)
+        throw new Error(`The server at ${origin} refers to ${other}: the password or token is not sent there`)
       return { authorization }
     },
   }
@@ -90,13 +90,13 @@ export async function askCalled(
 function authorizationOf(user: string, env: NodeJS.ProcessEnv): string | undefined {
   const [password, token] = [nonEmpty(env['QUIPU_PASSWORD']), nonEmpty(env['QUIPU_ACCESS_TOKEN'])]
   if (password !== undefined && token !== undefined)
-    throw new ExitError(exitCodes.configuration, 'QUIPU_PASSWORD or QUIPU_ACCESS_TOKEN, not both')
+    throw new ExitError(exitCodes.configuration, 'Set either QUIPU_PASSWORD or QUIPU_ACCESS_TOKEN, not both')
   if (password !== undefined) {
-    if (user.includes(':')) throw new ExitError(exitCodes.configuration, 'A user with a password has no colon')
+    if (user.includes(':')) throw new ExitError(exitCodes.configuration, 'The name of a user with a password must not contain a colon')
     return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
   }
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
-    throw new ExitError(exitCodes.configuration, 'QUIPU_ACCESS_TOKEN is no token')
+    throw new ExitError(exitCodes.configuration, 'QUIPU_ACCESS_TOKEN is not a token: it must be printable ASCII without spaces')
   return token === undefined ? undefined : `Bearer ${token}`
 }
 

@@ -34,7 +34,7 @@ export function filesOf(
 ): readonly string[] | undefined {
   return values?.map((value) => {
     if (typeof value === 'string' && value !== '') return value
-    throw new ExitError(exitCodes.configuration, `--${flag}: which file?`)
+    throw new ExitError(exitCodes.configuration, `--${flag} needs a file name`)
   })
 }
 

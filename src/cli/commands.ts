@@ -4,51 +4,53 @@ import { keepFilesPrivate } from '../supervisor/data-folder.ts'
 
 const USAGE = `usage: quipu <command> [options]
 
-  start           everything on this machine: Postgres, one coordinator, its workers
-  coordinator     one coordinator, for Postgres and workers that run elsewhere
-  worker          one worker, for coordinators that run elsewhere
-  rebuild         makes the read models anew from the event log; a server may run meanwhile
+  start           starts Postgres, one coordinator and its workers on this machine
+  coordinator     starts one coordinator; Postgres and the workers run elsewhere
+  worker          starts one worker; the coordinators run elsewhere
+  rebuild         rebuilds the read models from the event log, also while a server runs
                   (--query ID: the rows of one query)
   audit verify    checks the event log: hashes, order, the end of each query; quipu audit --help
-  forget          takes the data of one query out of the event log; quipu forget --help
-  drain           lets a worker end after what it has to do; quipu drain --help
+  forget          removes the data of one query from the event log; quipu forget --help
+  drain           stops a worker after its current work; quipu drain --help
   archive         moves old records of the event log to its archive; quipu archive --help
-  restore         makes a log again of what the archive holds; quipu restore --help
-  continue        begins a log in Kafka that goes on from the one in Postgres; quipu continue --help
-  reset-epoch     lets stopped workers forget the epochs they have heard of; quipu reset-epoch --help
+  restore         restores an event log from its archive; quipu restore --help
+  continue        begins a log in Kafka that continues the log in Postgres; quipu continue --help
+  reset-epoch     deletes the epochs that stopped workers have stored; quipu reset-epoch --help
   query "SQL"     runs a statement and prints its rows; quipu query --help
-  kill ID         ends a query, with a message to whom it belongs to; quipu kill --help
-  tail            prints events as they happen, one a line; quipu tail --help
-  replay          runs recorded statements again, here and elsewhere, and compares; quipu replay --help
-  hash-password   makes a line of a password file; quipu hash-password --help
-  help, --help    this text with all settings
-  --version       the version
+  kill ID         ends a query, with a message to its user; quipu kill --help
+  tail            prints events as they happen, one on each line; quipu tail --help
+  replay          runs recorded statements again on two servers and compares the results; quipu replay --help
+  hash-password   prints a line for a password file; quipu hash-password --help
+  help, --help    prints this text with all settings
+  --version       prints the version
 
-Settings are flags, or variables, or keys of etc/config.json (--config FILE, QUIPU_CONFIG), in this order of force.
+Settings are flags, variables, or keys of etc/config.json (--config FILE, QUIPU_CONFIG). A flag overrides a variable, and a
+variable overrides a key.
 `
 
-const AS_SETTINGS =
-  'Settings are flags, or variables, or keys of etc/config.json (--config FILE, QUIPU_CONFIG), in this order of force.\n'
+const AS_SETTINGS = `Settings are flags, variables, or keys of etc/config.json (--config FILE, QUIPU_CONFIG). A flag overrides a variable, and a
+variable overrides a key.
+`
 
 const PROGRAMS = {
   start: `usage: quipu start [settings]
 
-Everything on this machine: Postgres unless the settings name one, one coordinator, its workers. It runs until it gets
-SIGTERM or Ctrl-C; statements that run then are finished first.
+Starts one coordinator and its workers on this machine, and Postgres unless the settings name one. It runs until it gets
+SIGTERM or Ctrl-C. It finishes running statements before it ends.
 
 ${AS_SETTINGS}`,
   coordinator: `usage: quipu coordinator [--standby] [settings]
 
-One coordinator, for Postgres and workers that run elsewhere.
+Starts one coordinator. Postgres and the workers run elsewhere.
 
-  --standby  follows while another coordinator writes the event log, and takes over when that one is gone; waits where
-             the event log or Postgres is not there yet
+  --standby  follows the coordinator that writes the event log, and takes over when that coordinator is gone. It waits if
+             the event log or Postgres cannot be reached yet
 
 ${AS_SETTINGS}`,
   worker: `usage: quipu worker [settings]
 
-One worker, for coordinators that run elsewhere (--coordinators). After SIGTERM, or quipu drain, it takes no new tasks and ends after
-those that it has.
+Starts one worker. The coordinators run elsewhere (--coordinators). After SIGTERM or quipu drain, the worker takes no new
+tasks and ends after its current tasks.
 
 ${AS_SETTINGS}`,
 } as const

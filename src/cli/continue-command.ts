@@ -15,12 +15,13 @@ import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu continue [--by <name>] [settings]
 
-From Postgres to Kafka: archives the event log in Postgres to its end, and begins the topic of the settings with an event that
-names that end. All coordinators are stopped, and no query is open. Asked again it goes on where it was cut off.
+Moves the event log from Postgres to Kafka. The command archives the whole log in Postgres. Then it begins the topic of the
+settings with an event that names the end of the old log. All coordinators must be stopped, and no query may be open. If the
+command is interrupted, run it again: it continues.
 
-  --by <name>  who asks for it, as the event LogContinued tells (default: the user of this shell)
+  --by <name>  the user to record in the event LogContinued (default: the user of this shell)
 
-quipu --help has the settings: the database that holds log and read models, the archive's folder, the brokers.
+quipu --help lists the settings. They name the database with the log and the read models, the archive's folder and the brokers.
 `
 
 /**
@@ -41,7 +42,7 @@ export async function continueCommand(
   if (config.kafkaBrokers.length === 0)
     throw new ExitError(
       exitCodes.configuration,
-      'The settings name no brokers (kafkaBrokers): where is the log to go on?',
+      'The settings name no Kafka brokers for the new log: set kafkaBrokers',
     )
   try {
     const last = await openForCommand({ ...config, kafkaBrokers: [] }, (parts) => close(parts, config))
@@ -53,8 +54,8 @@ export async function continueCommand(
     })
     process.stdout.write(
       isNew
-        ? `Topic ${config.kafkaTopic} goes on from log ${last.logId}, which is archived to its end\n`
-        : `Topic ${config.kafkaTopic} goes on from log ${last.logId} already\n`,
+        ? `Topic ${config.kafkaTopic} continues log ${last.logId}, which is wholly archived\n`
+        : `Topic ${config.kafkaTopic} already continues log ${last.logId}\n`,
     )
     return 0
   } catch (error) {
@@ -68,7 +69,7 @@ async function close(parts: CommandParts, config: Config): Promise<PeriodManifes
   const log = await parts.log()
   const { store } = await parts.records()
   const { logId } = await log.tip()
-  if (logId === '') throw new ExitError(exitCodes.configuration, 'There is no event log in Postgres to go on from')
+  if (logId === '') throw new ExitError(exitCodes.configuration, 'Postgres holds no event log to continue')
   const archive = archivesOf(config)(logId)
   const query = await parts.readModels()
   const key = loadAnchorKey(anchorPaths(config).key)

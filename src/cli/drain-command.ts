@@ -10,13 +10,14 @@ import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu drain --node <id> [--by <name>] [settings]
 
-Tells a worker to take no new tasks and to end when nobody needs those that it has: running statements finish, and clients
-get their remaining rows. The coordinator that runs does it, and the event log has who asked. Asking again is harmless.
+Stops a worker after its current work. The worker takes no new tasks and ends when its tasks are no longer needed: running
+statements finish, and clients get their remaining rows. The running coordinator sends the request, and the event log records
+its user. A second call changes nothing.
 
-  --node <id>    which, as /v1/node and system.runtime.nodes list it
-  --by <name>    who asks for it, as the event NodeDrainAsked tells (default: the user of this shell)
+  --node <id>    the worker, as /v1/node and system.runtime.nodes list it
+  --by <name>    the user to record in the event NodeDrainAsked (default: the user of this shell)
 
-quipu --help has the settings, which say where the log is.
+quipu --help lists the settings. They name the log.
 `
 
 /**
@@ -32,7 +33,7 @@ export async function drainCommand(argv: readonly string[]): Promise<number> {
   const { flags, settings } = splitFlags(argv, { node: { type: 'string' }, by: { type: 'string' } })
   const { node, by } = flags
   if (typeof node !== 'string' || !isNodeId(node))
-    throw new ExitError(exitCodes.configuration, `--node: '${String(node ?? '')}' is no name of a worker`)
+    throw new ExitError(exitCodes.configuration, `--node: '${String(node ?? '')}' is not a worker id`)
   const config = loadConfig(settings, process.env)
   const asked = { state: 'SHUTTING_DOWN', by: typeof by === 'string' ? by : userName() }
   await openForCommand(config, async (parts) => {
@@ -48,11 +49,11 @@ export async function drainCommand(argv: readonly string[]): Promise<number> {
           throw new ExitError(code, `The coordinator refused: ${detail ?? `status ${status}`}`)
         },
         write() {
-          throw new ExitError(exitCodes.dependency, 'No coordinator runs: there is nobody whom a worker would believe')
+          throw new ExitError(exitCodes.dependency, 'No coordinator runs: only a coordinator can drain a worker')
         },
       },
     )
   })
-  process.stdout.write(`${node} takes no new tasks, and ends when nobody needs those that it has\n`)
+  process.stdout.write(`${node} takes no new tasks, and ends when its tasks are no longer needed\n`)
   return 0
 }

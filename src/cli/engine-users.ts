@@ -53,17 +53,17 @@ export async function launchApart(
     // Engines that run, the spare, and engines that are about to end.
     slots: 2 * availableParallelism() + 8,
   })
-  const obstacle = ids === undefined ? 'this system has no users for them' : obstacleFor(ids, config)
+  const obstacle = ids === undefined ? 'this system has no user ids for engines' : obstacleFor(ids, config)
   if (ids === undefined || (obstacle !== undefined && asked)) {
     if (asked) throw new ExitError(exitCodes.configuration, `--engine-users own: ${obstacle}`)
   }
   const unread = ids && obstacle === undefined ? unreadLakes(ids, config) : []
   const why = obstacle ?? unread[0]
   if (ids === undefined || (why !== undefined && !asked)) {
-    print(`Engines run as user ${user.name} too, since ${why}; --engine-users says otherwise, or that it may be so`)
+    print(`Engines also run as user ${user.name}, because ${why}; set --engine-users own to require users of their own, or same to accept this`)
     return undefined
   }
-  for (const each of unread) print(`Statements that read there fail with PERMISSION_DENIED: ${each}`)
+  for (const each of unread) print(`Statements that read this folder fail with PERMISSION_DENIED: ${each}`)
   await killLeftOf(ids.first, folders.length * ids.slots)
   const launch = launchEngines({
     ids,
@@ -97,7 +97,7 @@ export function openFoldersTo(
     ids.gate,
   )
   for (const folder of foreign)
-    print(`${folder} is another user's: engines read there what others may, and nothing that is made there for few`)
+    print(`${folder} belongs to another user: engines can read only its files that all users may read`)
 }
 
 /**

@@ -13,14 +13,14 @@ import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu forget --query <id> [--by <name>] [settings]
 
-Takes all data of an ended query out of the event log and the read models: its text, user, plan, figures, errors and
-result pages. That it was there stays, and so do the hashes: quipu audit verify finds nothing. Asking again is harmless.
-A server may run meanwhile; then it does the work.
+Removes all data of an ended query from the event log and the read models: its text, user, plan, figures, errors and result
+pages. Its events stay without their data, and their hashes stay, so quipu audit verify finds nothing wrong. A second call
+changes nothing. If a coordinator runs, it does the work.
 
-  --query <id>   which
-  --by <name>    who asks for it, as the event DataForgotten tells (default: the user of this shell)
+  --query <id>   the query
+  --by <name>    the user to record in the event DataForgotten (default: the user of this shell)
 
-quipu --help has the settings, which say where the log is.
+quipu --help lists the settings. They name the log.
 `
 
 /**
@@ -70,7 +70,7 @@ function readFlags(argv: readonly string[]) {
   const { flags, settings } = splitFlags(argv, { query: { type: 'string' }, by: { type: 'string' } })
   const { query: queryId, by } = flags
   if (typeof queryId !== 'string' || !isQueryId(queryId))
-    throw new ExitError(exitCodes.configuration, `--query: '${String(queryId ?? '')}' is no query id`)
+    throw new ExitError(exitCodes.configuration, `--query: '${String(queryId ?? '')}' is not a query id`)
   return { queryId, by: typeof by === 'string' ? by : userName(), settings }
 }
 
@@ -85,12 +85,12 @@ function outcomeOf(answer: ServerAnswer): ForgetOutcome {
 function textOf(queryId: QueryId, outcome: ForgetOutcome): string {
   switch (outcome.kind) {
     case 'unknown':
-      throw new ExitError(exitCodes.configuration, `There is no query ${queryId}`)
+      throw new ExitError(exitCodes.configuration, `Query ${queryId} does not exist`)
     case 'open':
       throw new ExitError(exitCodes.configuration, `Query ${queryId} has not ended: cancel it first`)
     case 'forgotten':
       return outcome.events === 0
-        ? `Query ${queryId} was forgotten before`
-        : `Query ${queryId} is forgotten: ${outcome.events} events lost their data`
+        ? `Query ${queryId} was already forgotten`
+        : `Query ${queryId} is forgotten: data of ${outcome.events} events was removed`
   }
 }

@@ -6,8 +6,8 @@ import { exitCodes } from '../shared/exit-codes.ts'
 
 const USAGE = `usage: quipu hash-password <user>
 
-Reads a password from the terminal, or the first line of standard input, and prints the user's line for the password file
-(setting passwordFile): user:hash, by bcrypt. Nothing of the password is stored or shown.
+Reads a password from the terminal or from the first line of standard input. Prints the user's line for the password file
+(setting passwordFile): user:hash, with a bcrypt hash. The password is neither stored nor shown.
 `
 
 /** Trino's documentation of password files asks for a cost of at least 8; each step doubles the work of a guess. */
@@ -26,13 +26,13 @@ export async function hashPasswordCommand(argv: readonly string[]): Promise<numb
     process.stdout.write(USAGE)
     return 0
   }
-  if (user === undefined || rest.length > 0) throw refused('it takes one user; see quipu hash-password --help')
+  if (user === undefined || rest.length > 0) throw refused('give exactly one user; see quipu hash-password --help')
   if (user === '' || /[:\s\p{Cc}]/u.test(user))
-    throw refused('a user name holds no colon, white space or control character')
+    throw refused('a user name must not contain a colon, white space or a control character')
   const password = await readPassword(`Password for ${user}: `)
   if (password === '') throw refused('the password is empty')
   if (Buffer.byteLength(password) > MOST_BYTES) throw refused(`the password has more than ${MOST_BYTES} bytes`)
-  if (password.includes('\0')) throw refused('the password holds a NUL')
+  if (password.includes('\0')) throw refused('the password contains a NUL character')
   process.stdout.write(`${user}:${await hash(password, { cost: COST })}\n`)
   return 0
 }

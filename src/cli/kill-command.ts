@@ -6,12 +6,13 @@ import { reasonOf } from './statement-client.ts'
 
 const USAGE = `usage: quipu kill [options] <query id>
 
-Ends a query, your own or one that the rules let you kill. Its error tells the message; the event log tells who did it.
+Ends a query: your own, or another user's if the access rules allow it. The query's error shows the message. The event log
+records who killed it.
 
 ${SERVER_USAGE}
-  --message <text>    why, as the query's error tells it
+  --message <text>    the reason, shown in the query's error
 
-Exit code 1 when the query was not killed: it had ended, there is none, or it is not yours to kill.
+Exit code 1: the query was not killed. It had ended, it does not exist, or you may not kill it.
 `
 
 const EXIT_NOT_KILLED = 1
@@ -59,7 +60,7 @@ function parse(argv: readonly string[]) {
 }
 
 function queryIdOf([id, ...others]: readonly string[]): QueryId {
-  if (id === undefined || others.length > 0) throw new Error('One query at a time: quipu kill <query id>')
-  if (!isQueryId(id)) throw new Error(`'${id}' is no query id`)
+  if (id === undefined || others.length > 0) throw new Error('Give exactly one query id: quipu kill <query id>')
+  if (!isQueryId(id)) throw new Error(`'${id}' is not a query id`)
   return id
 }

@@ -53,14 +53,14 @@ export async function leaveRoot(
 ): Promise<PosixUser | undefined> {
   if (!isRoot()) return void refuseOthers(config)
   if (config.runAs !== undefined && ROOT.test(config.runAs)) {
-    print('Runs as root, as --run-as says: whatever breaks into it has the whole machine')
+    print('Runs as root because of --run-as: an attacker who takes over this process controls the whole machine')
     return undefined
   }
   const user = config.runAs === undefined ? defaultUser(config) : namedUser(config.runAs)
-  const obstacle = user === undefined ? 'this system has no user for it' : obstacleFor(user, config)
+  const obstacle = user === undefined ? 'this system has no user for Quipu' : obstacleFor(user, config)
   if (user === undefined || obstacle !== undefined) {
     if (config.runAs !== undefined) throw refusal(config.runAs, obstacle!)
-    print(`Runs as root, since ${obstacle}: --run-as names another user, or root`)
+    print(`Runs as root, because ${obstacle}: set --run-as to another user, or to root to accept this`)
     return undefined
   }
   try {
@@ -69,7 +69,7 @@ export async function leaveRoot(
     // Otherwise the user who owned the folder could make the next start, and its engines, stay root.
     const why = (error as Error).message
     if (config.runAs !== undefined) throw refusal(config.runAs, why)
-    throw new ExitError(exitCodes.configuration, `Cannot become user ${user.name}: ${why} (--run-as root stays root)`)
+    throw new ExitError(exitCodes.configuration, `Cannot become user ${user.name}: ${why} (with --run-as root it stays root)`)
   }
   becomeUser(user, await before(user))
   return user
@@ -82,8 +82,8 @@ export function printUnwritable(config: Config, user: PosixUser, print: Print): 
     const closed = [folder, ...subfolders(folder)].find((path) => !mayWrite(path))
     if (closed === undefined) continue
     print(
-      `User ${user.name} cannot write ${closed} (catalog ${catalog}): it is read, writes fail with PERMISSION_DENIED; ` +
-        `chown it, or name its owner with --run-as`,
+      `User ${user.name} cannot write ${closed} (catalog ${catalog}): reads work, writes fail with PERMISSION_DENIED; ` +
+        `change its owner (chown), or set --run-as to its owner`,
     )
   }
 }
@@ -93,7 +93,7 @@ function refuseOthers({ runAs }: Config): void {
   const { username, uid } = userInfo()
   const [name] = runAs.split(':')
   if (name !== username && name !== String(uid))
-    throw refusal(runAs, `this is user ${username}, and only root can become another`)
+    throw refusal(runAs, `this process runs as user ${username}, and only root can become another user`)
 }
 
 function namedUser(text: string): PosixUser {

@@ -7,11 +7,11 @@ import { ROWS_MEASURED, tableFormat, valueText, type TableFormat } from './table
 const USAGE = `usage: quipu query [options] "SQL"
 
 ${SERVER_USAGE}
-  --catalog <name>    catalog of table names that say none
-  --schema <name>     schema of table names that say none
-  --source <name>     which program asks, shown in the history (default: quipu query)
+  --catalog <name>    catalog for table names without a catalog
+  --schema <name>     schema for table names without a schema
+  --source <name>     name of the client program, shown in the history (default: quipu query)
 
-The SQL may also come on standard input. Exit code 1 when the statement fails.
+The SQL can also come from standard input. Exit code 1: the statement failed.
 `
 
 const EXIT_STATEMENT_FAILED = 1
@@ -68,7 +68,7 @@ async function parse(argv: readonly string[]) {
       },
       allowPositionals: true,
     })
-    if (positionals.length > 1) throw new Error('One statement at a time: put it in quotes')
+    if (positionals.length > 1) throw new Error('Give exactly one statement, in quotes: quipu query "SELECT 1"')
     const given = positionals[0] ?? (values.help || process.stdin.isTTY ? undefined : await readStandardInput())
     const sql = (given ?? '').trim().replace(/;$/, '')
     if (sql === '' && !values.help) throw new Error('No statement: quipu query "SELECT 1"')

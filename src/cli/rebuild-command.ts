@@ -14,12 +14,12 @@ import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu rebuild [--query <id>] [settings]
 
-Makes the read models anew from the event log: into tables beside those that serve, which take their place at the end. A
-server may run meanwhile.
+Rebuilds the read models from the event log. The command fills new tables and replaces the old ones at the end. A server may
+run at the same time.
 
-  --query <id>  the rows of one query alone, from its stored events: after the cause of a dead letter is mended
+  --query <id>  rebuilds only the rows of one query from its stored events: use it after the cause of a dead letter is fixed
 
-quipu --help has the settings, which say where log and read models are.
+quipu --help lists the settings. They name the log and the read models.
 `
 
 /**
@@ -81,23 +81,23 @@ async function recordRebuild(
       },
     )
   } catch (error) {
-    process.stderr.write(`quipu: the rebuild could not be told to the event log: ${(error as Error).message}\n`)
+    process.stderr.write(`quipu: the rebuild could not be recorded in the event log: ${(error as Error).message}\n`)
   }
 }
 
 function queryOf(flag: string | boolean | undefined): QueryId | undefined {
   if (flag === undefined || (typeof flag === 'string' && isQueryId(flag))) return flag
-  throw new ExitError(exitCodes.configuration, `--query: '${flag === true ? '' : flag}' is no query id`)
+  throw new ExitError(exitCodes.configuration, `--query: '${flag === true ? '' : flag}' is not a query id`)
 }
 
 async function mend(queryId: QueryId, parts: CommandParts): Promise<void> {
   const { database } = parts
   const began = systemClock.monotonicMs()
   const { events, deadLetters } = await mendQuery(database, queryId).catch((error: Error) => {
-    throw new ExitError(exitCodes.dependency, `The rows of ${queryId} cannot be made: ${error.message}`)
+    throw new ExitError(exitCodes.dependency, `Cannot rebuild the rows of ${queryId}: ${error.message}`)
   })
-  if (events === 0) throw new ExitError(exitCodes.configuration, `There are no events of query ${queryId}`)
-  process.stdout.write(`Rebuilt ${queryId} from ${events} events; ${deadLetters} dead letters are dealt with\n`)
+  if (events === 0) throw new ExitError(exitCodes.configuration, `The event log has no events of query ${queryId}`)
+  process.stdout.write(`Rebuilt ${queryId} from ${events} events; ${deadLetters} dead letters resolved\n`)
   const milliseconds = Math.round(systemClock.monotonicMs() - began)
   await recordRebuild(parts, { events, milliseconds, deadLetters: 0 }, queryId)
 }

@@ -40,7 +40,7 @@ export async function replayCommand(argv: readonly string[]): Promise<number> {
     process.stdout.write(summary(tally))
     if (options.report !== undefined) writeReport(options, tally)
     if (stopping.signal.aborted) {
-      process.stderr.write('quipu: stopped before its end; with the same --json it goes on\n')
+      process.stderr.write('quipu: the replay was stopped; run it again with the same --json to continue\n')
       return EXIT_COULD_NOT_RUN
     }
     return anyDifferent(tally.counts) ? EXIT_DIFFERENT : 0

@@ -8,33 +8,33 @@ import { wrongFlags } from './command-flags.ts'
 
 export const REPLAY_USAGE = `usage: quipu replay --against <url> [options]
 
-Runs statements of the record again, here and on another server, a Quipu or a Trino, and says of each whether the results
-are the same. Only what was recorded to read is run.
+Runs recorded statements again on two servers and says for each statement whether the results are equal. The other server is
+a Quipu or a Trino. Only statements that read are run.
 
 ${SERVER_USAGE}
-  --against <url>       the other server; QUIPU_AGAINST_PASSWORD or QUIPU_AGAINST_ACCESS_TOKEN for it
-  --baseline <url>      the server that is proven good (default: --server); QUIPU_BASELINE_PASSWORD or
-                        QUIPU_BASELINE_ACCESS_TOKEN for it
-  --since, --until <t>  statements posted from then on, and before then (ISO 8601)
-  --of-user <name>      statements of this user
-  --source <name>       statements of this program
-  --query <id,…>        these queries
-  --where <SQL>         those of which this is true, a condition over the columns of system.history.queries
-  --sample <n%>         so many of them, the same each time
-  --as-recorded         each as the user who posted it: who replays must be allowed to act as they
-  --session <k=v>       a session property in place of what was recorded; may come several times
-  --catalog-map <a=b>   what is catalog a in the record is b there; may come several times
-  --concurrency <n>     statements under way at once (default: 1)
-  --speed <n>x, max     as fast as they came, twice as fast (2x), or as fast as it can (default: max)
-  --statement-timeout <seconds>  one that takes longer on a server has failed there (default: 3600)
-  --repeat <n>          where results are the same, each side n times more (3 or more), and said is who is slower or
-                        faster beyond noise
-  --plan                no statement is run: plans of the record are compared with those that the other server makes
-  --json <file>         a line a statement; begun before, it goes on there
-  --report <file>       a page of HTML that needs nothing else
-  --rows                with texts, and rows that differ
+  --against <url>       the other server; its credentials: QUIPU_AGAINST_PASSWORD or QUIPU_AGAINST_ACCESS_TOKEN
+  --baseline <url>      the server that is proven good (default: --server); its credentials: QUIPU_BASELINE_PASSWORD or
+                        QUIPU_BASELINE_ACCESS_TOKEN
+  --since, --until <t>  only statements posted at or after, and before, this time (ISO 8601)
+  --of-user <name>      only statements of this user
+  --source <name>       only statements of this program
+  --query <id,…>        only these queries
+  --where <SQL>         only statements for which this condition holds; it uses the columns of system.history.queries
+  --sample <n%>         only this share of the statements; each run takes the same ones
+  --as-recorded         runs each statement as the user who posted it; the access rules must let you impersonate that user
+  --session <k=v>       sets a session property instead of its recorded value; can be repeated
+  --catalog-map <a=b>   uses catalog b on the other server for catalog a of the record; can be repeated
+  --concurrency <n>     statements that run at the same time (default: 1)
+  --speed <n>x, max     1x: at the recorded pace; 2x: twice as fast; max: as fast as possible (default: max)
+  --statement-timeout <seconds>  a statement that takes longer on a server counts as failed there (default: 3600)
+  --repeat <n>          if the results are equal, runs the statement n more times on each side (3 or more), and reports
+                        which side is slower by more than noise
+  --plan                runs no statement: compares the recorded plans with the plans of the other server
+  --json <file>         writes a line for each statement; continues an earlier replay to the same file
+  --report <file>       writes a page of HTML in one file
+  --rows                adds the texts of statements, and the rows that differ, to both files
 
-Exit code 0 when nothing is different, 1 when something is, 2 when it could not run.
+Exit code 0: nothing is different. 1: something is different. 2: the replay could not run.
 `
 
 /** The options of `quipu replay`. */
@@ -85,24 +85,24 @@ const flags = {
   help: flag,
 } as const
 
-const time = z.iso.datetime({ offset: true, error: 'is no time such as 2026-05-01T00:00:00Z' })
+const time = z.iso.datetime({ offset: true, error: 'must be a time such as 2026-05-01T00:00:00Z' })
 const values = z.object({
   since: time.optional(),
   until: time.optional(),
   sample: z
     .string()
-    .regex(/^\d{1,3}(\.\d+)?%$/, 'is no share such as 5%')
+    .regex(/^\d{1,3}(\.\d+)?%$/, 'must be a percentage such as 5%')
     .transform((percent) => Number.parseFloat(percent) / 100)
     .optional(),
-  concurrency: z.coerce.number('is no number').int().min(1).max(64).default(1),
-  'statement-timeout': z.coerce.number('is no number').min(0.001).max(1_000_000).default(3_600),
-  repeat: z.coerce.number('is no number').int().min(3).max(1000).optional(),
+  concurrency: z.coerce.number('must be a number').int().min(1).max(64).default(1),
+  'statement-timeout': z.coerce.number('must be a number').min(0.001).max(1_000_000).default(3_600),
+  repeat: z.coerce.number('must be a number').int().min(3).max(1000).optional(),
   speed: z
     .string()
-    .regex(/^(max|\d+(\.\d+)?x)$/, 'is neither max nor a speed such as 1x')
+    .regex(/^(max|\d+(\.\d+)?x)$/, 'must be max or a speed such as 1x')
     .default('max')
     .transform((speed) => (speed === 'max' ? undefined : Number.parseFloat(speed)))
-    .refine((speed) => speed !== 0, 'is no speed at all'),
+    .refine((speed) => speed !== 0, 'must be above 0x'),
 })
 
 /** Parses the flags; undefined if the user asked for help. @throws ExitError 64 */
@@ -110,13 +110,13 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
   try {
     const { values: given } = parseArgs({ args: [...argv], options: flags })
     if (given.help) return undefined
-    if (given.against === undefined) throw new Error('Against which server? quipu replay --against <url>')
+    if (given.against === undefined) throw new Error('--against is missing: quipu replay --against <url>')
     const parsed = values.safeParse(given)
     if (!parsed.success) {
       const [issue] = parsed.error.issues
       throw new Error(`--${String(issue?.path[0])} ${issue?.message}`)
     }
-    if (given.query !== undefined && given.where !== undefined) throw new Error('Either --query or --where')
+    if (given.query !== undefined && given.where !== undefined) throw new Error('Use either --query or --where, not both')
     if (given.where !== undefined) parseCondition(given.where)
     const { since, until, sample, concurrency, speed, repeat = 0 } = parsed.data
     const server = callServer(given)
@@ -160,7 +160,7 @@ function envOf(side: 'BASELINE' | 'AGAINST'): NodeJS.ProcessEnv {
 function pairsOf(name: string, given: readonly string[] = []): readonly (readonly [string, string])[] {
   return given.map((pair) => {
     const at = pair.indexOf('=')
-    if (at <= 0) throw new Error(`--${name} ${pair} is not name=value`)
+    if (at <= 0) throw new Error(`--${name} ${pair}: must be name=value`)
     return [pair.slice(0, at), pair.slice(at + 1)]
   })
 }

@@ -84,7 +84,7 @@ export function createReplayServer(
 }
 
 function tooLong(ms: number): ReplayError {
-  return { name: 'EXCEEDED_TIME_LIMIT', message: `No end within ${ms / 1000} seconds` }
+  return { name: 'EXCEEDED_TIME_LIMIT', message: `The statement did not end within ${ms / 1000} seconds` }
 }
 
 /** Statuses that concern a single statement. Others, such as 401 or 503, mean that no statement can run. */

@@ -14,10 +14,10 @@ import { isHeld } from '../supervisor/data-folder-lock.ts'
 
 const USAGE = `usage: quipu reset-epoch [--data-dir DIR] [settings]
 
-Lets the workers of a data folder forget which epochs of coordinators they have heard of; they must be stopped. To be used
-when a worker refuses the coordinator that writes the event log (its log line epoch.disbelieved, docs/runbooks.md): the
-log itself keeps coordinators apart, a worker's epochs only keep a superseded one from its tasks. Who did it is noted there;
-the worker tells it once it runs again, and the event log has it then.
+Deletes the epochs of coordinators that the workers of a data folder have stored. The workers must be stopped. Use it when a
+worker refuses the coordinator that writes the event log (its log line is epoch.disbelieved; see docs/runbooks.md). This is
+safe: the event log itself admits only one writer. A worker's epochs only keep its tasks from an old coordinator. The command
+notes its user in the data folder. When the worker runs again, it reports the note, and the event log records it.
 `
 
 /**
@@ -46,7 +46,7 @@ export async function resetEpochCommand(argv: readonly string[]): Promise<number
     rmSync(file)
     process.stdout.write(`${file}: forgot ${describe(epochs)}\n`)
   }
-  if (files.length === 0) process.stdout.write(`No worker of ${dataDir} has heard of an epoch\n`)
+  if (files.length === 0) process.stdout.write(`No worker of ${dataDir} has stored an epoch\n`)
   return 0
 }
 
@@ -68,6 +68,6 @@ function epochsIn(file: string): ForgottenEpochs['epochs'] | undefined {
 }
 
 function describe(epochs: ForgottenEpochs['epochs'] | undefined): string {
-  if (!epochs) return 'what was no epoch'
+  if (!epochs) return 'a file without a readable epoch'
   return epochs.map(({ logId, epoch }) => `epoch ${epoch} of ${logId || 'an unnamed log'}`).join(', ') || 'nothing'
 }

@@ -19,17 +19,19 @@ import { splitFlags } from './command-flags.ts'
 
 const USAGE = `usage: quipu restore --into <where> [--period <n> | --until <n>] [--log <id>] [settings]
 
-Makes a log again of what an archive holds: its files are read back, and what is restored folds to what its anchors signed.
-The log that the archive is of is neither needed nor touched.
+Restores an event log from its archive. The restored records are checked against the signed anchors. The original log is not
+needed and not changed.
 
-  --into <where>       postgres://…, a database without a log; or topic: that of the settings, empty, or begun by a call before
-  --period <n>         that period alone: the database's log begins with it, and reads what was before from the archive
-  --until <n>          the first n periods (default: all)
-  --from topic         not the archive alone, but the whole log of the settings, which is in Kafka; no coordinator runs
-  --log <id>           of which log, where the archive's folder has several
-  --public-key <file>  a key that is trusted; may be given several times (default: that beside the anchor key of the settings)
+  --into <target>      postgres://…: a database without an event log. topic: the topic of the settings; it must be empty, or
+                       hold what an interrupted restore wrote
+  --period <n>         restores only period n: the new log begins with it and reads earlier records from the archive
+  --until <n>          restores the first n periods (default: all)
+  --from topic         copies the whole log from Kafka, as the settings name it, instead of the archive alone. No
+                       coordinator may run
+  --log <id>           the log to restore, if the archive's folder holds several
+  --public-key <file>  a trusted key; can be repeated (default: the key beside the anchor key of the settings)
 
-quipu --help has the settings, which say where the archive is (archiveFolder), and the brokers.
+quipu --help lists the settings. They name the archive's folder (archiveFolder) and the brokers.
 `
 
 const OPTIONS = {
@@ -57,15 +59,15 @@ export async function restoreCommand(
   const { flags, settings } = splitFlags(argv, OPTIONS)
   const config = loadConfig(settings, env)
   const [period, until] = [numberOf('period', flags.period), numberOf('until', flags.until)]
-  if (period !== undefined && until !== undefined) throw wrong('--period and --until: which of them?')
-  if (typeof flags.into !== 'string') throw wrong('--into: where? postgres://… or topic')
+  if (period !== undefined && until !== undefined) throw wrong('Use either --period or --until, not both')
+  if (typeof flags.into !== 'string') throw wrong('--into is missing: give postgres://… or topic')
   if (flags.from !== undefined && (flags.from !== 'topic' || flags.into === 'topic' || (period ?? until) !== undefined))
-    throw wrong('--from: topic, whole, into postgres://…')
+    throw wrong('--from takes only topic, needs --into postgres://…, and allows neither --period nor --until')
   const trusted = believedKeys(config, flags['public-key'])
   try {
     if (flags.from !== undefined) {
       const records = await copyTopic(config, flags.into)
-      process.stdout.write(`${records} records of topic ${config.kafkaTopic} are a log in Postgres\n`)
+      process.stdout.write(`Copied ${records} records of topic ${config.kafkaTopic} into the log in Postgres\n`)
       return 0
     }
     const archive = archivesOf(config)(await logOf(config, flags.log))
@@ -76,7 +78,7 @@ export async function restoreCommand(
       restoreLog({ archive, first, last, canEnd: isQueryId, keys, target }),
     )
     const records = periods.reduce((sum, one) => sum + one.records, 0)
-    process.stdout.write(`${records} records of ${periods.length} periods are a log again\n`)
+    process.stdout.write(`Restored ${records} records of ${periods.length} periods\n`)
     return 0
   } catch (error) {
     if (error instanceof ArchiveDamaged || error instanceof EventLogError || error instanceof MigrationError)
@@ -87,8 +89,8 @@ export async function restoreCommand(
 
 async function withTarget<T>(config: Config, into: string, work: (target: RestoreTarget) => Promise<T>): Promise<T> {
   if (isPostgres(into)) return intoPostgres(config, into, work)
-  if (into !== 'topic') throw wrong('--into: postgres://… or topic')
-  if (config.kafkaBrokers.length === 0) throw wrong('--into topic: the settings name no brokers (kafkaBrokers)')
+  if (into !== 'topic') throw wrong(`--into ${into}: give postgres://… or topic`)
+  if (config.kafkaBrokers.length === 0) throw wrong('--into topic needs Kafka brokers: set kafkaBrokers')
   const { withTopicTarget } = await import('../events/kafka/restore-target.ts')
   const store = await recordStoreOf(config, config.databaseUrl ?? '')
   try {
@@ -133,20 +135,20 @@ function withoutForgotten(record: StoredRecord, keys: KeyRing): StoredRecord {
   const state = name === undefined ? 'held' : keys.stateOf(name)
   if (state === 'missing')
     throw new ArchiveDamaged(
-      `Data key ${name} is neither in the database of the settings nor in data-keys.jsonl of its data folder`,
+      `Data key ${name} is missing: neither the database of the settings nor data-keys.jsonl in its data folder has it`,
     )
   return state === 'forgotten' ? { ...record, text: tombstoneText(record.text) } : record
 }
 
 async function copyTopic(config: Config, into: string): Promise<bigint> {
-  if (config.kafkaBrokers.length === 0) throw wrong('--from topic: the settings name no brokers (kafkaBrokers)')
-  if (!isPostgres(into)) throw wrong('--from topic: --into postgres://…')
+  if (config.kafkaBrokers.length === 0) throw wrong('--from topic needs Kafka brokers: set kafkaBrokers')
+  if (!isPostgres(into)) throw wrong('--from topic needs --into postgres://…')
   const store = await recordStoreOf(config, config.databaseUrl ?? '')
   try {
     const { partitions } = await store.open()
-    if (partitions !== 1) throw wrong('--from topic: the topic has several partitions, and Postgres takes one')
+    if (partitions !== 1) throw wrong('--from topic: the topic has several partitions, but a log in Postgres has exactly one')
     if ((await store.epochBefore?.()) !== undefined)
-      throw wrong('--from topic: the log goes on from another one, which this command does not bring back')
+      throw wrong('--from topic: the log continues an earlier log, which this command cannot restore')
     return await intoPostgres(config, into, (target) => copyLog(store, target))
   } finally {
     await store.close()
@@ -157,14 +159,14 @@ async function logOf(config: Config, named: string | boolean | undefined): Promi
   const logs = await archivedLogs(config)
   if (typeof named === 'string' && logs.includes(named)) return named
   if (named === undefined && logs.length === 1) return logs[0]!
-  const there = logs.length === 0 ? 'the archive has no log' : `the archive has ${logs.join(', ')}`
-  throw wrong(`--log: which log? ${there}`)
+  const there = logs.length === 0 ? 'the archive holds no log' : `the archive holds ${logs.join(', ')}`
+  throw wrong(`--log: name a log of the archive: ${there}`)
 }
 
 function numberOf(flag: string, text: string | boolean | undefined): number | undefined {
   if (text === undefined) return undefined
   if (typeof text === 'string' && /^[1-9]\d{0,5}$/.test(text)) return Number(text)
-  throw wrong(`--${flag}: which number?`)
+  throw wrong(`--${flag} needs a number from 1 to 999999`)
 }
 
 function wrong(message: string): ExitError {

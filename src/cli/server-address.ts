@@ -10,7 +10,7 @@ export function serverOf(flag: string | undefined): string {
   const text = flag ?? process.env['QUIPU_SERVER'] ?? `http://127.0.0.1:${process.env['QUIPU_PORT'] ?? 8080}`
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
-    throw new ExitError(exitCodes.configuration, `'${text}' is no address of the form http://host:port`)
+    throw new ExitError(exitCodes.configuration, `'${text}' is not an address of the form http://host:port`)
   }
   return url.href
 }

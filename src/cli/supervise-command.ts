@@ -51,7 +51,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
     return engines?.groups ?? []
   })
   if (given.engineUsers === 'own' && user === undefined)
-    throw new ExitError(exitCodes.configuration, '--engine-users own: only a start by root that does not stay root can')
+    throw new ExitError(exitCodes.configuration, '--engine-users own needs a start as root, after which Quipu becomes another user (--run-as)')
   if (user) printUnwritable(given, user, print)
   makeDataFolder(given.dataDir)
   if (engines) openFoldersTo(engines, given, folders, print)
@@ -106,7 +106,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
     process.stdout.write(banner(program, config, outcome.running, user))
     // Launcher and watcher restart each other. Only root could start both again.
     lost = (await Promise.race([stopAsked, supervisor.retired, launcherLost])) === 'lost'
-    if (lost) print('The processes that start engines are gone, both at once: ending, to be started again')
+    if (lost) print('Both processes that start engines have ended: this process ends too, so that its service manager starts it again')
   }
   await supervisor.stop()
   return lost ? exitCodes.dependency : exitCodes.drained
@@ -201,7 +201,7 @@ function banner(
   const sample = catalogs.includes('tpch') ? 'SELECT * FROM tpch.tiny.nation LIMIT 5' : 'SHOW CATALOGS'
   return [
     `Quipu is up in ${seconds} s: ${url}`,
-    ...(config.standby ? ['  stand-by  it takes over when the coordinator that writes the event log is gone'] : []),
+    ...(config.standby ? ['  stand-by  takes over when the coordinator that writes the event log is gone'] : []),
     ``,
     `  try       ${ownCommand()} query --server ${called}${ca} "${sample}"`,
     `            trino --server ${called}${trust}${catalogs.includes('tpch') ? ' --catalog tpch --schema tiny' : ''}`,

@@ -13,10 +13,10 @@ ${SERVER_USAGE}
   --of-user <name,…>  only events of queries of these users
   --type <name,…>     only events of these types, e.g. QueryFinished,QueryFailed
   --state <name,…>    only events after which their query is in one of these states, e.g. RUNNING
-  --after <id>        begin after this event of the log ("beginning": with the first; default: from now on)
-  --json              each event as a CloudEvent, one a line
+  --after <id>        begin after this event of the log ("beginning": with the first event; default: from now on)
+  --json              prints each event as a CloudEvent, one on each line
 
-Goes on until it is interrupted; a coordinator that is away is asked again, and no event is lost or printed twice.
+Prints events until it is interrupted. If the coordinator is away, it tries again; no event is lost or printed twice.
 `
 
 const EXIT_REFUSED = 1

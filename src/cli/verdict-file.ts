@@ -55,5 +55,5 @@ function lineOf(text: string): ReplayLine | undefined {
 const BEGINNING = '{"queryId":'
 
 function strange(path: string, number: number): Error {
-  return new Error(`${path}:${number} is no line of a replay: name another file`)
+  return new Error(`${path}:${number} is not a line of a replay: name another file`)
 }

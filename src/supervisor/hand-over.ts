@@ -120,7 +120,7 @@ export function handOverTables(folder: string, catalogs: readonly string[], user
       uid === 0 && (mode & 0o022) === 0 && (isEmpty(names) || names.every((name) => catalogs.includes(name)))
     if (!isOurs)
       throw new Error(
-        `user ${user.name} cannot write ${folder} (--tables-dir), which is user ${uid}'s: chown it, or name its owner with --run-as`,
+        `user ${user.name} cannot write ${folder} (--tables-dir), which belongs to user ${uid}: change its owner (chown), or set --run-as to its owner`,
       )
     for (const name of names) if (catalogs.includes(name)) giveTree(top.path, name, user, false)
     fchownSync(top.fd, user.uid, user.gid)

@@ -68,7 +68,7 @@ describe('The server that a command calls', () => {
   it('cannot lead the client with its credential to another server', async () => {
     seen = []
     next = server.url.replace('localhost', '127.0.0.1')
-    await expect(asked({}, { QUIPU_ACCESS_TOKEN: 'a' })).rejects.toThrow('leads to https://127.0.0.1')
+    await expect(asked({}, { QUIPU_ACCESS_TOKEN: 'a' })).rejects.toThrow('refers to https://127.0.0.1')
     expect(seen).toEqual(['Bearer a'])
   })
 
@@ -84,7 +84,7 @@ describe('The server that a command calls', () => {
 
   it('gets either a password or a token, and only one with valid characters', () => {
     expect(() => callServer({}, { QUIPU_PASSWORD: 'a', QUIPU_ACCESS_TOKEN: 'b' })).toThrow('not both')
-    expect(() => callServer({}, { QUIPU_ACCESS_TOKEN: 'a\r\nb' })).toThrow('is no token')
+    expect(() => callServer({}, { QUIPU_ACCESS_TOKEN: 'a\r\nb' })).toThrow('is not a token')
     expect(() => callServer({ user: 'a:b' }, { QUIPU_PASSWORD: 'a' })).toThrow('no colon')
   })
 })

@@ -65,9 +65,9 @@ describe('A replay server', () => {
   })
 
   it.each([
-    ['<html>', 200, 'is no answer to a statement'],
-    ['{"data":"rows"}', 200, 'is no answer to a statement'],
-    [JSON.stringify({ id: 'q', data: [1], stats }), 200, 'is no answer to a statement'],
+    ['<html>', 200, 'is not an answer to a statement'],
+    ['{"data":"rows"}', 200, 'is not an answer to a statement'],
+    [JSON.stringify({ id: 'q', data: [1], stats }), 200, 'is not an answer to a statement'],
     ['no such header', 400, 'The server answered 400: no such header'],
     ['may not act as bob', 403, 'The server answered 403: may not act as bob'],
   ])('reports a refused statement when the target answers %s', async (text, status, message) => {

@@ -37,7 +37,7 @@ it('quipu reset-epoch removes the epochs of the stopped workers of a data folder
     [
       `${join(dataDir, 'epoch')}: forgot epoch 5 of an unnamed log`,
       `${join(dataDir, 'worker-1/epoch')}: forgot epoch 7 of a, epoch 1 of b`,
-      `${join(dataDir, 'standby-worker-2/epoch')}: forgot what was no epoch`,
+      `${join(dataDir, 'standby-worker-2/epoch')}: forgot a file without a readable epoch`,
     ].toSorted(),
   )
   expect(Object.keys(files).filter((name) => existsSync(join(dataDir, name)))).toEqual([])
@@ -53,5 +53,5 @@ it('quipu reset-epoch removes the epochs of the stopped workers of a data folder
   ])
   expect(readForgottenEpochs(join(dataDir, 'standby-worker-2'))).toMatchObject([{ epochs: [] }])
   expect(kept.every((name) => existsSync(join(dataDir, name)))).toBe(true)
-  expect((await reset()).stdout).toBe(`No worker of ${dataDir} has heard of an epoch\n`)
+  expect((await reset()).stdout).toBe(`No worker of ${dataDir} has stored an epoch\n`)
 })

@@ -322,7 +322,7 @@ describe.runIf(process.getuid?.() === 0)('Engines of a start as root', { timeout
     expect(await rowsOf(await first.url, 'SELECT sum(a) FROM closed.s.t')).toEqual([[1]])
     expect(first.stderr()).toMatch(
       new RegExp(
-        `^quipu: Engines run as user ${owner.name} too, since a user like \\d+ cannot read ${lake} \\(catalog closed\\)[^\n]*\n$`,
+        `^quipu: Engines also run as user ${owner.name}, because a user like \\d+ cannot read ${lake} \\(catalog closed\\)[^\n]*\n$`,
       ),
     )
     expect(rootsOf(first)).toEqual([])

@@ -53,9 +53,9 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
       expect(await command('forget', '--query', id, '--by', 'officer')).toMatchObject({
         code: 0,
         stderr: '',
-        stdout: expect.stringMatching(/^Query \S+ is forgotten: \d+ events lost their data\n$/),
+        stdout: expect.stringMatching(/^Query \S+ is forgotten: data of \d+ events was removed\n$/),
       })
-      expect((await command('forget', '--query', id)).stdout).toBe(`Query ${id} was forgotten before\n`)
+      expect((await command('forget', '--query', id)).stdout).toBe(`Query ${id} was already forgotten\n`)
       for (const path of ['', '/events', '/trace', '?asOf=1']) expect(await statusOf(id, path)).toBe(410)
       expect(await (await fetch(`${url}/v1/query/${kept}`)).text()).toContain('Eisenstein')
       const keys = join(data, 'data-keys.jsonl')

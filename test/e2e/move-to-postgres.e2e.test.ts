@@ -34,7 +34,7 @@ describe.runIf(await kafkaIsAvailable())('A server whose event log moves from Ka
     const moved = await spawnQuipu(['restore', '--from', 'topic', '--into', database.url, ...dataDir], { env: inKafka })
       .exit
     expect(moved).toMatchObject({ code: 0, stderr: '' })
-    expect(moved.stdout).toMatch(/^\d+ records of topic test-move-\w+ are a log in Postgres\n$/)
+    expect(moved.stdout).toMatch(/^Copied \d+ records of topic test-move-\w+ into the log in Postgres\n$/)
 
     const after = await start(inPostgres)
     expect(await (await fetch(`${after.url}/v1/query/${id}`)).text()).toContain('Rosalinde')

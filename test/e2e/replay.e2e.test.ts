@@ -193,11 +193,11 @@ describe('quipu replay', () => {
   })
 
   it.each([
-    [[], 'Against which server?'],
-    [['--against', 'http://127.0.0.1:9', '--speed', 'fast'], '--speed is neither max nor a speed such as 1x'],
-    [['--against', 'http://127.0.0.1:9', '--sample', '5'], '--sample is no share such as 5%'],
-    [['--against', 'http://127.0.0.1:9', '--since', 'yesterday'], '--since is no time'],
-    [['--against', 'http://127.0.0.1:9', '--session', 'x'], '--session x is not name=value'],
+    [[], '--against is missing'],
+    [['--against', 'http://127.0.0.1:9', '--speed', 'fast'], '--speed must be max or a speed such as 1x'],
+    [['--against', 'http://127.0.0.1:9', '--sample', '5'], '--sample must be a percentage such as 5%'],
+    [['--against', 'http://127.0.0.1:9', '--since', 'yesterday'], '--since must be a time'],
+    [['--against', 'http://127.0.0.1:9', '--session', 'x'], '--session x: must be name=value'],
   ])('refuses the arguments %s', async (args, message) => {
     const { code, stderr } = await quipu(...args)
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(message) as string })
@@ -212,7 +212,7 @@ describe('quipu replay', () => {
     const file = join(server.folder, 'notes.txt')
     writeFileSync(file, 'dear diary')
     const strange = await quipu('--against', server.url, '--json', file)
-    expect(strange).toMatchObject({ code: 2, stderr: `quipu: ${file}:1 is no line of a replay: name another file\n` })
+    expect(strange).toMatchObject({ code: 2, stderr: `quipu: ${file}:1 is not a line of a replay: name another file\n` })
     expect(readFileSync(file, 'utf8')).toBe('dear diary')
   })
 })

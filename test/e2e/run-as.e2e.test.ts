@@ -118,7 +118,7 @@ describe.runIf(process.getuid?.() === 0)('A start as root', { timeout: 240_000 }
     const user = postgresUser()!
     const before = start(['--run-as', 'root'])
     const first = await before.url
-    expect(before.stderr()).toContain('Runs as root, as --run-as says')
+    expect(before.stderr()).toContain('Runs as root because of --run-as')
     await rowsOf(first, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
     const [coordinator, worker] = processesOf(data).children as [number, number]
     expect(usersOf(coordinator).uids).toEqual([0, 0, 0, 0])
@@ -175,7 +175,7 @@ describe.runIf(process.getuid?.() === 0)('A start as root', { timeout: 240_000 }
     chmodSync(programs.folder, 0o700)
     const quipu = start()
     await quipu.url
-    expect(quipu.stderr()).toMatch(/Runs as root, since user \w+ cannot read \S+: --run-as names another user, or root/)
+    expect(quipu.stderr()).toMatch(/Runs as root, because user \w+ cannot read \S+: set --run-as to another user/)
     await stop(quipu)
     const { code, stderr } = await start(['--run-as', 'nobody']).exit
     expect({ code, stderr }).toEqual({
@@ -255,7 +255,7 @@ describe.runIf(process.getuid?.() === 0)('A start as root', { timeout: 240_000 }
 
     giveBack(tables)
     writeFileSync(join(tables, 'something'), 'else')
-    const line = `user nobody cannot write ${tables} (--tables-dir), which is user 0's: chown it, or name its owner with --run-as`
+    const line = `user nobody cannot write ${tables} (--tables-dir), which belongs to user 0: change its owner (chown), or set --run-as to its owner`
     expect(await start(['--tables-dir', tables, '--run-as', 'nobody']).exit).toMatchObject({
       code: 64,
       stderr: `quipu: --run-as nobody: ${line}\n`,
@@ -263,7 +263,7 @@ describe.runIf(process.getuid?.() === 0)('A start as root', { timeout: 240_000 }
     expect(owners(tables)).toEqual([0])
     expect(await start(['--tables-dir', tables]).exit).toMatchObject({
       code: 64,
-      stderr: `quipu: Cannot become user ${user.name}: ${line.replace('nobody', user.name)} (--run-as root stays root)\n`,
+      stderr: `quipu: Cannot become user ${user.name}: ${line.replace('nobody', user.name)} (with --run-as root it stays root)\n`,
     })
   })
 

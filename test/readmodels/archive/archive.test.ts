@@ -564,7 +564,7 @@ describe('A lost log', () => {
     })
     writeFileSync(path, bytes)
     expect((await restore('--until', '3')).error).toContain('has 2 periods, and not 1 to 3')
-    expect((await restore('--log', 'other')).error).toContain('--log: which log?')
+    expect((await restore('--log', 'other')).error).toContain('--log: name a log of the archive')
   })
 })
 
