@@ -84,7 +84,7 @@ function readFile(path: string, required: boolean): Tree {
   } catch (error) {
     const code = nodeCode(error)
     if (code === 'ENOENT' && !required) return {}
-    throw configurationError(`Cannot read ${path}: ${code === 'ENOENT' ? 'there is no such file' : code}`)
+    throw configurationError(`Cannot read ${path}: ${code === 'ENOENT' ? 'the file does not exist' : code}`)
   }
   let value: unknown
   try {
@@ -100,7 +100,7 @@ function readFile(path: string, required: boolean): Tree {
 function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
   const known = new Set([FILE_VARIABLE, ...CLIENT_VARIABLES, ...settingList.map((setting) => setting.env)])
   const unknown = Object.keys(env).find((name) => name.startsWith('QUIPU_') && !known.has(name))
-  if (unknown !== undefined) throw configurationError(`Unknown variable ${unknown}`)
+  if (unknown !== undefined) throw configurationError(`Unknown variable ${unknown}: quipu --help lists the settings`)
 }
 
 function put(tree: Tree, path: readonly string[], value: unknown): void {
@@ -138,7 +138,7 @@ const WANTED: Readonly<Record<Setting['kind'], string>> = {
   text: 'text',
   integer: 'a whole number',
   flag: 'true or false',
-  list: 'a list of text',
+  list: 'a list of texts',
   bytes: 'whole bytes, or a number with B, kB, MB, GB or TB',
   duration: 'whole milliseconds, or a number with ms, s, m, h or d',
 }
@@ -164,11 +164,13 @@ export function schemeOf({ tlsCert }: Pick<Config, 'tlsCert'>): 'http' | 'https'
 
 function checkTls({ tlsCert, tlsKey, tlsClientCaFile, advertisedUrl }: Config): void {
   if ((tlsCert === undefined) !== (tlsKey === undefined))
-    throw configurationError('QUIPU_TLS_CERT and QUIPU_TLS_KEY belong together')
+    throw configurationError('QUIPU_TLS_CERT and QUIPU_TLS_KEY must be set together')
   if (tlsClientCaFile !== undefined && tlsCert === undefined)
-    throw configurationError('QUIPU_TLS_CLIENT_CA_FILE needs QUIPU_TLS_CERT: only over TLS clients show certificates')
+    throw configurationError('QUIPU_TLS_CLIENT_CA_FILE needs QUIPU_TLS_CERT: clients send certificates only over TLS')
   if (tlsCert !== undefined && advertisedUrl?.startsWith('http:'))
-    throw configurationError(`QUIPU_ADVERTISED_URL: '${advertisedUrl}' must begin https:// where QUIPU_TLS_CERT is set`)
+    throw configurationError(
+      `QUIPU_ADVERTISED_URL: '${advertisedUrl}' must begin with https:// if QUIPU_TLS_CERT is set`,
+    )
 }
 
 /**
@@ -184,10 +186,12 @@ function checkCredentials(config: Config): void {
   if (databaseCaFile !== undefined) {
     if (databaseUrl === undefined)
       throw configurationError(
-        'QUIPU_DATABASE_CA_FILE needs DATABASE_URL: the embedded Postgres is reached by a socket',
+        'QUIPU_DATABASE_CA_FILE needs DATABASE_URL: the embedded Postgres uses a socket, not TLS',
       )
     if (/[?&]sslmode=(disable|no-verify)\b/.test(databaseUrl))
-      throw configurationError('QUIPU_DATABASE_CA_FILE, and an sslmode in DATABASE_URL that looks at no certificate')
+      throw configurationError(
+        'QUIPU_DATABASE_CA_FILE is set, but the sslmode in DATABASE_URL verifies no certificate: remove the sslmode',
+      )
   }
   checkKafka('QUIPU_KAFKA', {
     tls: usesKafkaTls(config),
@@ -202,7 +206,7 @@ function checkCredentials(config: Config): void {
 function checkPublishing({ publishing }: Config): void {
   const { openLineageUrl: url, openLineageFile, openLineageApiKeyFile, openLineageCaFile } = publishing
   if (url !== undefined && openLineageFile !== undefined)
-    throw configurationError('QUIPU_OPEN_LINEAGE_URL or QUIPU_OPEN_LINEAGE_FILE, not both')
+    throw configurationError('Set either QUIPU_OPEN_LINEAGE_URL or QUIPU_OPEN_LINEAGE_FILE, not both')
   if (url === undefined && (openLineageApiKeyFile ?? openLineageCaFile) !== undefined)
     throw configurationError(
       'QUIPU_OPEN_LINEAGE_API_KEY_FILE and QUIPU_OPEN_LINEAGE_CA_FILE need QUIPU_OPEN_LINEAGE_URL',
@@ -210,9 +214,13 @@ function checkPublishing({ publishing }: Config): void {
   if (url !== undefined) {
     const { protocol, hostname, username, password } = new URL(url)
     if (username !== '' || password !== '')
-      throw configurationError('QUIPU_OPEN_LINEAGE_URL: no user and password: see QUIPU_OPEN_LINEAGE_API_KEY_FILE')
+      throw configurationError(
+        'QUIPU_OPEN_LINEAGE_URL must not contain a user or a password: use QUIPU_OPEN_LINEAGE_API_KEY_FILE',
+      )
     if (openLineageApiKeyFile !== undefined && protocol !== 'https:' && !isLoopback(hostname))
-      throw configurationError('QUIPU_OPEN_LINEAGE_URL: http:// shows the key to whoever listens: use https://')
+      throw configurationError(
+        'QUIPU_OPEN_LINEAGE_URL: over http:// others could read the key on the way: use https://',
+      )
   }
   checkKafka('QUIPU_PUBLIC_KAFKA', {
     tls: usesPublicKafkaTls(publishing),
@@ -238,28 +246,28 @@ function checkKafka(
 ): void {
   const { tls, certFile, keyFile, mechanism, user } = access
   if ((certFile === undefined) !== (keyFile === undefined))
-    throw configurationError(`${names}_CERT_FILE and ${names}_KEY_FILE belong together`)
+    throw configurationError(`${names}_CERT_FILE and ${names}_KEY_FILE must be set together`)
   const passwords = access.passwords.filter((one) => one !== undefined).length
-  if (passwords > 1) throw configurationError(`${names}_PASSWORD or ${names}_PASSWORD_FILE, not both`)
+  if (passwords > 1) throw configurationError(`Set either ${names}_PASSWORD or ${names}_PASSWORD_FILE, not both`)
   const complete = user !== undefined && passwords === 1
   const none = user === undefined && passwords === 0
   if (mechanism === undefined ? !none : !complete)
-    throw configurationError(`${names}_SASL_MECHANISM, ${names}_USER and a password (or its file) belong together`)
+    throw configurationError(`${names}_SASL_MECHANISM, ${names}_USER and a password (or its file) must be set together`)
   if (mechanism === 'plain' && !tls)
-    throw configurationError(`The mechanism plain shows the password to whoever listens: set ${names}_TLS`)
+    throw configurationError(`With the mechanism plain others could read the password on the way: set ${names}_TLS`)
 }
 
 function checkProvider(config: Config): void {
   const { oauth2Issuer: issuer, oauth2ClientId, oauth2ClientSecret, oauth2ClientSecretFile } = config
   if (oauth2ClientSecret !== undefined && oauth2ClientSecretFile !== undefined)
-    throw configurationError('QUIPU_OAUTH2_CLIENT_SECRET or QUIPU_OAUTH2_CLIENT_SECRET_FILE, not both')
+    throw configurationError('Set either QUIPU_OAUTH2_CLIENT_SECRET or QUIPU_OAUTH2_CLIENT_SECRET_FILE, not both')
   if (!config.authentication.includes('oauth2')) return
   if (issuer === undefined || oauth2ClientId === undefined)
-    throw configurationError('Authentication by oauth2 needs QUIPU_OAUTH2_ISSUER and QUIPU_OAUTH2_CLIENT_ID')
+    throw configurationError('The authentication oauth2 needs QUIPU_OAUTH2_ISSUER and QUIPU_OAUTH2_CLIENT_ID')
   const { protocol, hostname } = new URL(issuer)
   if (protocol !== 'https:' && !isLoopback(hostname))
     throw configurationError(
-      `QUIPU_OAUTH2_ISSUER: whoever is between could log in as anybody at '${issuer}': https is needed`,
+      `QUIPU_OAUTH2_ISSUER: '${issuer}' must use https, because an attacker on the way could log in as any user`,
     )
 }
 
@@ -268,20 +276,22 @@ function checkAuthentication(config: Config): void {
   const has = (...values: readonly unknown[]): number => values.filter((one) => one !== undefined).length
   if (authentication.includes('password') ? has(passwordFile, ldapUrl) !== 1 : has(passwordFile, ldapUrl) > 0)
     throw configurationError(
-      'The authentication password and either QUIPU_PASSWORD_FILE or QUIPU_LDAP_URL belong together',
+      'The authentication password and exactly one of QUIPU_PASSWORD_FILE and QUIPU_LDAP_URL must be set together',
     )
   if (authentication.includes('jwt') ? has(jwtKeyFile, jwksUrl) !== 1 : has(jwtKeyFile, jwksUrl) > 0)
-    throw configurationError('The authentication jwt and either QUIPU_JWT_KEY_FILE or QUIPU_JWKS_URL belong together')
+    throw configurationError(
+      'The authentication jwt and exactly one of QUIPU_JWT_KEY_FILE and QUIPU_JWKS_URL must be set together',
+    )
   if (jwksUrl !== undefined) {
     const { protocol, hostname } = new URL(jwksUrl)
     if (protocol !== 'https:' && !isLoopback(hostname))
-      throw configurationError('QUIPU_JWKS_URL: keys of another machine are had by https:// alone')
+      throw configurationError('QUIPU_JWKS_URL must use https:// to fetch keys from another machine')
   }
   if (ldapUrl !== undefined) checkLdap(ldapUrl, config)
   else if (ldapUserBindPattern !== undefined)
     throw configurationError('QUIPU_LDAP_USER_BIND_PATTERN needs QUIPU_LDAP_URL')
   if (has(config.userMappingPattern, config.userMappingFile) > 1)
-    throw configurationError('QUIPU_USER_MAPPING_PATTERN or QUIPU_USER_MAPPING_FILE, not both')
+    throw configurationError('Set either QUIPU_USER_MAPPING_PATTERN or QUIPU_USER_MAPPING_FILE, not both')
 }
 
 function checkLdap(ldapUrl: string, { ldapUserBindPattern: pattern, ldapInsecure }: Config): void {
@@ -290,10 +300,10 @@ function checkLdap(ldapUrl: string, { ldapUserBindPattern: pattern, ldapInsecure
     throw configurationError('QUIPU_LDAP_URL must be of the form ldaps://host:port')
   if (url.protocol === 'ldap:' && !isLoopback(url.hostname) && !ldapInsecure)
     throw configurationError(
-      'QUIPU_LDAP_URL: ldap:// shows passwords to whoever listens: use ldaps://, or add --ldap-insecure',
+      'QUIPU_LDAP_URL: over ldap:// others could read passwords on the way: use ldaps://, or add --ldap-insecure',
     )
   if (pattern === undefined || pattern.split(':').some((one) => !one.includes('${USER}')))
-    throw configurationError('QUIPU_LDAP_USER_BIND_PATTERN must say as whom users are bound, with ${USER} in it')
+    throw configurationError('QUIPU_LDAP_USER_BIND_PATTERN must be set, and each of its patterns must contain ${USER}')
 }
 
 /** Whether Kafka is reached over TLS. */
@@ -315,10 +325,10 @@ function checkTogether(config: Config): void {
   if (!isLoopback(config.host) && !mayListenBeyondLoopback(config)) {
     if (config.authentication.length > 0)
       throw configurationError(
-        `Listening on ${config.host} lets whoever is between read what clients say: set QUIPU_TLS_CERT, or QUIPU_TRUSTED_PROXIES that end TLS, or add --insecure (QUIPU_INSECURE=true)`,
+        `Listening on ${config.host} without TLS lets others read requests on the way: set QUIPU_TLS_CERT, or QUIPU_TRUSTED_PROXIES that end TLS, or add --insecure (QUIPU_INSECURE=true)`,
       )
     throw configurationError(
-      `Listening on ${config.host} lets anybody who reaches it run statements: nobody is authenticated. Add --insecure (QUIPU_INSECURE=true) if that is meant`,
+      `Listening on ${config.host} without authentication lets anybody run statements: set authentication, or add --insecure (QUIPU_INSECURE=true) to allow it`,
     )
   }
   for (const [name, url] of [
@@ -326,14 +336,14 @@ function checkTogether(config: Config): void {
     ...config.coordinators.map((one) => ['QUIPU_COORDINATORS', one] as const),
   ] as const) {
     if (url !== undefined && !(/^https?:\/\/[^/]+\/?$/.test(url) && URL.canParse(url))) {
-      throw configurationError(`${name}: '${url}' is no address of the form http://host:port`)
+      throw configurationError(`${name}: '${url}' is not an address of the form http://host:port`)
     }
   }
   if (config.databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(config.databaseUrl)) {
-    throw configurationError('DATABASE_URL must begin postgresql://')
+    throw configurationError('DATABASE_URL must begin with postgresql://')
   }
   if (config.accessRulesFile !== undefined && config.authentication.length === 0) {
-    throw configurationError('accessRulesFile restricts nobody while nobody is authenticated: set authentication too')
+    throw configurationError('accessRulesFile has no effect without authentication: set authentication too')
   }
   checkCredentials(config)
   checkPublishing(config)

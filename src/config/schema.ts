@@ -27,26 +27,29 @@ const minute = 60 * second
 
 /** OpenTelemetry's own variables, so that a collector is configured as in any other program. */
 const telemetry = z.strictObject({
-  otlpEndpoint: httpAddress('OTLP over HTTP base address of a collector; nothing is exported without one', {
+  otlpEndpoint: httpAddress('Base address of a collector for OTLP over HTTP; without it nothing is exported', {
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
   }),
-  otlpTracesEndpoint: httpAddress('Full address for traces, in place of the base address', {
+  otlpTracesEndpoint: httpAddress('Full address for traces, instead of the base address', {
     env: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
   }),
-  otlpHeaders: namedTexts('Headers for the collector: `name=value,…`', {
+  otlpHeaders: namedTexts('Headers that are sent to the collector: `name=value,…`', {
     env: 'OTEL_EXPORTER_OTLP_HEADERS',
     secret: true,
   }),
-  serviceName: optionalText('`service.name` of the resource; made from the process when absent', {
+  serviceName: optionalText('`service.name` of the resource; by default it names the process', {
     env: 'OTEL_SERVICE_NAME',
   }),
   resourceAttributes: namedTexts('Further resource attributes: `name=value,…`', { env: 'OTEL_RESOURCE_ATTRIBUTES' }),
-  tracesSampler: optionalText('Sampler of the SDK; parent based with a ratio by default', {
-    env: 'OTEL_TRACES_SAMPLER',
-  }),
-  tracesSamplerArg: optionalText("The sampler's argument", { env: 'OTEL_TRACES_SAMPLER_ARG' }),
+  tracesSampler: optionalText(
+    'Sampler of the SDK; by default it follows the parent and samples a ratio of new traces',
+    {
+      env: 'OTEL_TRACES_SAMPLER',
+    },
+  ),
+  tracesSamplerArg: optionalText('Argument of the sampler', { env: 'OTEL_TRACES_SAMPLER_ARG' }),
   tracesPerSecond: optionalInteger(
-    'New traces a second at most, where the client does not ask for one; 10 a core, and no more than 50, by default',
+    'Most new traces in a second, without those that clients ask for; default: 10 for each core, at most 50',
     { min: 1, max: 100_000 },
   ),
   sdkDisabled: flag('Switches tracing off', { env: 'OTEL_SDK_DISABLED' }),
@@ -55,78 +58,101 @@ const telemetry = z.strictObject({
 /** All waits in the system that an operator may want to change. */
 const timeouts = z.strictObject({
   requestHeadMs: duration('How long a client may take to send the headers of a request', 10 * second),
-  requestMs: duration('How long a client may take to send a request whole', minute),
-  longPollMs: duration('Longest wait of a GET of nextUri for something new', second),
-  sessionMs: duration('How long a log-in at the identity provider or at the page holds', 60 * minute),
-  postLogWaitMs: duration('How long a POST waits for the event log before 503', 5 * second),
+  requestMs: duration('How long a client may take to send a whole request', minute),
+  longPollMs: duration('How long a GET of nextUri waits for new rows or a new state', second),
+  sessionMs: duration('How long a log-in at the identity provider or at the log-in page is valid', 60 * minute),
+  postLogWaitMs: duration('How long a POST waits for the event log before it is answered with 503', 5 * second),
   deleteValidityWaitMs: duration('How long a DELETE waits for its event to be valid before it is answered', second),
   postPlanWaitMs: duration('How long after QueryCreated is valid a POST waits for the plan', 50),
-  firstAppendHoldMs: duration('QueryCreated waits so long for company: a statement that ends by then is one append', 8),
-  firstFollowMs: duration('A query whose first nextUri nobody asked for is abandoned after', 2 * minute),
-  clientAbsentMs: duration('A query that no client asked about is abandoned after', 5 * minute),
-  answersKeptMs: duration('Last answers and small pages are kept so long after the end of a query', 5 * minute),
+  firstAppendHoldMs: duration(
+    'How long the event QueryCreated waits for further events: a statement that ends in this time needs one append',
+    8,
+  ),
+  firstFollowMs: duration('A query is abandoned if its first nextUri was not requested within this time', 2 * minute),
+  clientAbsentMs: duration('A query is abandoned if no client requested it for this time', 5 * minute),
+  answersKeptMs: duration('How long the last answers and small pages are kept after the end of a query', 5 * minute),
   endedInMemoryMs: duration(
-    'An ended query is answered from memory so long after its last request, then from the log',
+    'How long after its last request an ended query is answered from memory; later it is answered from the log',
     10 * second,
   ),
-  ownWritesWaitMs: duration('How long a read waits for its own writes before it is marked stale', 2 * second),
-  anchorMs: duration('Between two anchors of an event log in which something changed', minute),
+  ownWritesWaitMs: duration(
+    'How long a read of the history waits until the read models have all events; after that its answer is marked stale',
+    2 * second,
+  ),
+  anchorMs: duration('Time between two anchors of an event log that changed', minute),
   archiveAfterMs: optionalDuration(
-    'Age at which what was written to the event log leaves it for its archive; without one nothing leaves for its age',
+    'Age at which records move from the event log to its archive; without it no record moves because of its age',
   ),
   archiveQueriesAfterMs: optionalDuration(
-    'Age after its end, 25 hours at least, at which a query leaves the read models for files of the archive, which answer as they do; without one nothing leaves for its age',
+    'Age after its end (at least 25 hours) at which a query moves from the read models to files of the archive, which give the same answers; without it no query moves because of its age',
   ),
   historyReadMs: duration(
-    'Longest read of the history of queries for a client; Postgres ends what takes longer',
+    'Longest read of the history of queries for a client; Postgres ends a longer read',
     10 * second,
   ),
-  slowQueryMs: duration('A query that takes longer gets a line in the log with its plan and operators', 5 * second),
+  slowQueryMs: duration(
+    'The coordinator logs a line with plan and operators for a query that takes longer than this',
+    5 * second,
+  ),
   queryRunMs: duration(
-    'Longest run of a query, its waiting for a place included; a session can ask for less with `query_max_run_time`, and so on',
+    'Longest run of a query, including its time in the queue; `query_max_run_time` of a session can lower it',
     100 * 24 * 60 * minute,
   ),
-  queryExecutionMs: duration('Longest run of a query from its planning on', 100 * 24 * 60 * minute),
-  queryPlanningMs: duration('Longest planning of a query', 10 * minute),
-  queryCpuMs: optionalDuration('CPU time of a query, on all workers'),
-  writerSilentMs: duration('Silence of the writing coordinator before another claims', 2 * second),
-  writerSilentJitterMs: duration('Random addition to that silence, at most', 300),
-  workerWaitMs: duration('How long a query waits for a worker to be there, after a restart too', 10 * second),
+  queryExecutionMs: duration(
+    'Longest run of a query from its planning on; `query_max_execution_time` of a session can lower it',
+    100 * 24 * 60 * minute,
+  ),
+  queryPlanningMs: duration(
+    'Longest planning of a query; `query_max_planning_time` of a session can lower it',
+    10 * minute,
+  ),
+  queryCpuMs: optionalDuration(
+    'Most CPU time of a query on all workers; `query_max_cpu_time` of a session can lower it',
+  ),
+  writerSilentMs: duration(
+    'How long the writing coordinator may be silent before another coordinator claims an epoch',
+    2 * second,
+  ),
+  writerSilentJitterMs: duration('Largest random addition to `writerSilentMs`', 300),
+  workerWaitMs: duration('How long a query waits for a worker, also after a restart', 10 * second),
   workerRequestMs: duration('How long a worker may take to answer a request', 5 * second),
-  pageLostMs: duration('A page whose worker was not reached for so long is lost', 15 * second),
-  coordinatorBeatMs: duration("Between two beats of the coordinator's and the workers' event loops", second),
-  coordinatorDeadMs: duration('Silence of a coordinator or worker after which its supervisor kills it', 10 * second),
+  pageLostMs: duration('A page is lost if its worker could not be reached for this time', 15 * second),
+  coordinatorBeatMs: duration('Time between two beats of the event loops of the coordinator and the workers', second),
+  coordinatorDeadMs: duration(
+    'How long a coordinator or worker may be silent before its supervisor kills it',
+    10 * second,
+  ),
   restartBackoffMinMs: duration('First pause before a process is started again', 100),
   restartBackoffMaxMs: duration('Longest pause before a process is started again', 10 * second),
-  drainMs: duration('How long SIGTERM waits for open work before the process ends all the same', 10 * second),
-  handOverMs: duration('How long a coordinator that stops waits until its successor may know of it', second),
-  resignMs: duration('How long one that lost the event log lets open polls be answered', 1500),
-  verifiedPasswordMs: duration('A password that was verified is not verified again for', 5 * minute),
-  jwtClockSkewMs: duration('By how much the clock of who gives out tokens may differ', 30 * second),
-  workerBeatMs: duration('Between two announcements of a worker; one missed makes it suspect', second),
-  workerFailedMs: duration('Silence after which a worker counts as failed', 5 * second),
-  workerForgetsMs: duration('A worker that hears no coordinator drops its tasks after', 10 * minute),
-  engineBeatMs: duration('Between two beats of an engine', 250),
-  engineDeadMs: duration('Silence after which an engine is killed', 2 * second),
+  drainMs: duration('How long a process waits for open work after SIGTERM before it ends', 10 * second),
+  handOverMs: duration('How long a stopping coordinator tries to announce its end to its successor', second),
+  resignMs: duration('How long a coordinator that lost the event log still answers open polls', 1500),
+  verifiedPasswordMs: duration('How long a verified password is not verified again', 5 * minute),
+  jwtClockSkewMs: duration('How far the clock of the issuer of tokens may differ', 30 * second),
+  workerBeatMs: duration('Time between two announcements of a worker; a missed one makes the worker suspect', second),
+  workerFailedMs: duration('How long a worker may be silent before it counts as failed', 5 * second),
+  workerForgetsMs: duration('How long a worker without contact to a coordinator keeps its tasks', 10 * minute),
+  engineBeatMs: duration('Time between two beats of an engine', 250),
+  engineDeadMs: duration('How long an engine may be silent before it is killed', 2 * second),
   prepareMs: duration(
-    'How much CPU an engine may take to prepare a statement, in ten times as long at most, before it is killed',
+    'CPU time that an engine may use to prepare a statement before it is killed; it may take at most ten times as long by the clock',
     2500,
   ),
-  interruptMs: duration('From interrupting a statement to killing its engine', 150),
-  spareEngineMs: duration('From ready to the start of the spare engine', 5 * second),
+  interruptMs: duration('Time between the interrupt of a statement and the kill of its engine', 150),
+  spareEngineMs: duration('How long after the process is ready the spare engine starts', 5 * second),
 })
 
 /** All limits. Exceeding one is an error with a clear message. */
 const limits = z.strictObject({
   statementBytes: bytes('Longest statement', MB),
-  headerBytes: bytes('Request headers in all', 64 * kB),
-  headers: integerSetting('Headers of a request', 500, { min: 20, max: 10_000 }),
-  connections: integerSetting('Connections to a coordinator or worker; what is beyond is closed', 4_096, {
+  headerBytes: bytes('Size of all headers of a request', 64 * kB),
+  headers: integerSetting('Number of headers of a request', 500, { min: 20, max: 10_000 }),
+  connections: integerSetting('Connections to a coordinator or worker; further ones are closed', 4_096, {
     min: 16,
     max: 1_000_000,
   }),
   connectionsPerAddress: integerSetting(
-    'Connections of one user, and those of one address, which is no proxy of `trustedProxies`, on which nobody is known yet; what is beyond is closed',
+    'Connections of one user, and connections of one address without a known user (except proxies of `trustedProxies`); further ones are closed',
     1_024,
     {
       min: 8,
@@ -134,54 +160,68 @@ const limits = z.strictObject({
     },
   ),
   taskBodyBytes: bytes('Largest body of a task update', 16 * MB),
-  pageBytes: bytes('Size that result pages are cut at', MB),
-  pageMaxBytes: bytes('Largest page: one wide row', 64 * MB),
-  feeds: integerSetting('Readers of the live feed at once', 100, { min: 1, max: 10_000 }),
-  feedsPerAddress: integerSetting('Of one user; of one address where users are not known', 32, { min: 1, max: 10_000 }),
-  replays: integerSetting('Readers of the feed at once that are far behind the end of the log', 8, {
+  pageBytes: bytes('Size at which result pages are cut', MB),
+  pageMaxBytes: bytes('Largest page; a page of one wide row can exceed `pageBytes`', 64 * MB),
+  feeds: integerSetting('Readers of the live feed at the same time', 100, { min: 1, max: 10_000 }),
+  feedsPerAddress: integerSetting(
+    'Readers of the live feed of one user, or of one address if users are not known',
+    32,
+    { min: 1, max: 10_000 },
+  ),
+  replays: integerSetting('Readers of the live feed at the same time that are far behind the end of the log', 8, {
     min: 1,
     max: 1_000,
   }),
   openQueries: integerSetting('Open queries', 10_000, { min: 1, max: 1_000_000 }),
   openStatementBytes: bytes(
-    'Memory that open statements take together: texts, sessions, plans; more are 429',
+    'Memory of all open statements together (texts, sessions, plans); a further statement is answered with 429',
     256 * MB,
   ),
-  userStatementBytes: bytes('Memory that the open statements of one user take', 64 * MB),
-  addressStatementBytes: bytes(
-    'Memory that the open statements of clients of one address take, where users are not known',
-    64 * MB,
-  ),
-  runningQueries: integerSetting('Queries that run at once, where no file has resource groups', 100, {
+  userStatementBytes: bytes('Memory of the open statements of one user', 64 * MB),
+  addressStatementBytes: bytes('Memory of the open statements of one address, if users are not known', 64 * MB),
+  runningQueries: integerSetting('Queries that run at the same time, if no file defines resource groups', 100, {
     min: 1,
     max: 100_000,
   }),
-  queuedQueries: integerSetting('Queued queries, where no file has resource groups', 5_000, { min: 0, max: 1_000_000 }),
-  batchAttempts: integerSetting('Times that a batch of splits runs before its query fails', 4, { min: 1, max: 1_000 }),
-  queryMemoryBytes: optionalBytes('Memory of a query on all workers; `query_max_memory` asks for less'),
-  queryNodeMemoryBytes: optionalBytes('Memory of a query on one worker; `query_max_memory_per_node` asks for less'),
-  queryScanBytes: optionalBytes('What a query may read; `query_max_scan_physical_bytes` asks for less'),
-  inlineResultBytes: bytes('Result of a statement without tables, in memory while it is made', 16 * MB),
-  pageMemoryBytes: bytes('Result pages at hand in a coordinator, of all queries', 64 * MB),
+  queuedQueries: integerSetting('Queued queries, if no file defines resource groups', 5_000, {
+    min: 0,
+    max: 1_000_000,
+  }),
+  batchAttempts: integerSetting('How often a batch of splits is tried before its query fails', 4, {
+    min: 1,
+    max: 1_000,
+  }),
+  queryMemoryBytes: optionalBytes('Memory of a query on all workers; `query_max_memory` of a session can lower it'),
+  queryNodeMemoryBytes: optionalBytes(
+    'Memory of a query on one worker; `query_max_memory_per_node` of a session can lower it',
+  ),
+  queryScanBytes: optionalBytes(
+    'Bytes that a query may read; `query_max_scan_physical_bytes` of a session can lower it',
+  ),
+  inlineResultBytes: bytes('Result of a statement without tables, which is made in memory', 16 * MB),
+  pageMemoryBytes: bytes('Result pages of all queries in the memory of a coordinator', 64 * MB),
   endedQueries: integerSetting(
-    'Ended queries in memory while the read models are away; of others only their places in the log are kept',
+    'Ended queries that stay in memory while the read models cannot be reached; of others only the positions in the log are kept',
     2_000,
     { min: 0, max: 1_000_000 },
   ),
-  endedQueryBytes: bytes('Memory that ended queries take, whoever may ask for them', 64 * MB),
+  endedQueryBytes: bytes('Memory of all ended queries that are kept in memory', 64 * MB),
   logRecords: optionalInteger(
-    'Records of the event log that stay there, about; what is before leaves it for its archive. Without one it grows',
+    'Approximate number of records that stay in the event log; earlier ones move to its archive. Without it the log grows',
     { min: 1, max: Number.MAX_SAFE_INTEGER },
   ),
   hotQueries: optionalInteger(
-    'Ended queries that stay in the read models, about; those that ended before them leave for files of the archive. Without one they grow',
+    'Approximate number of ended queries that stay in the read models; those that ended earlier move to files of the archive. Without it the read models grow',
     { min: 1, max: 1_000_000_000 },
   ),
-  anchorEvents: integerSetting('Events after which an anchor is made at once', 1000, { min: 1, max: 1_000_000 }),
-  pageStoreQueryBytes: bytes('Pages that one query keeps on disk', GB),
-  pageStoreBytes: bytes('Pages that a worker keeps on disk', 10 * GB),
-  diskFloorBytes: bytes('Free disk under the data folder below which no statement is accepted', GB),
-  engineMemoryPercent: integerSetting("Part of the machine's memory that its workers' engines share", 60, {
+  anchorEvents: integerSetting('Number of events after which an anchor is made at once', 1000, {
+    min: 1,
+    max: 1_000_000,
+  }),
+  pageStoreQueryBytes: bytes('Size of the pages that one query keeps on disk', GB),
+  pageStoreBytes: bytes('Size of the pages that a worker keeps on disk', 10 * GB),
+  diskFloorBytes: bytes('Free disk space for the data folder below which no statement is accepted', GB),
+  engineMemoryPercent: integerSetting("Percentage of the machine's memory that the engines of its workers share", 60, {
     min: 1,
     max: 95,
   }),
@@ -192,162 +232,174 @@ const day = 24 * 60 * minute
 /** What is published from the log to other systems. */
 const publishing = z.strictObject({
   openLineageUrl: httpAddress(
-    'Address of an OpenLineage server: runs of statements are posted to its `/api/v1/lineage`',
+    'Address of an OpenLineage server; runs of statements are posted to its `/api/v1/lineage`',
   ),
-  openLineageFile: optionalText('File that they are appended to instead, a line each; put aside every 64 MB'),
-  openLineageApiKeyFile: optionalText('File that holds the key for that server, sent as `Authorization: Bearer`'),
-  openLineageCaFile: optionalText("Certificates (PEM) that vouch for that server, in place of the machine's"),
-  openLineageNamespace: optionalText('Namespace of jobs and datasets there', { shownDefault: 'quipu://<environment>' }),
-  openLineageStatements: flag('Texts of statements are told there, and messages of errors'),
-  publicKafkaBrokers: list('Kafka brokers of the topic that anybody may be let read; without them there is none'),
-  publicKafkaTopic: textSetting('That topic', 'quipu.public.v1'),
-  publicKafkaRetentionMs: duration('How long it keeps messages, when it is made here', 7 * day),
-  publicKafkaTexts: flag('Texts of statements and messages of errors are told there, too'),
-  publicKafkaTls: flag('Those brokers are reached over TLS; so they are where one of the files below is named'),
-  publicKafkaCaFile: optionalText("Certificates (PEM) that vouch for those brokers, in place of the machine's"),
-  publicKafkaCertFile: optionalText('Certificate (PEM) by which this process is known to them'),
-  publicKafkaKeyFile: optionalText('Private key (PEM) of that certificate'),
-  publicKafkaSaslMechanism: optionalOneOf('How this process is known to them by a user name and a password', [
-    'plain',
-    'scram-sha-256',
-    'scram-sha-512',
-  ]),
-  publicKafkaUser: optionalText('User name for them'),
-  publicKafkaPassword: optionalText('Password for them', { secret: true }),
-  publicKafkaPasswordFile: optionalText('File that holds the password for them'),
+  openLineageFile: optionalText(
+    'File to which runs of statements are appended instead, one on each line; a new file begins every 64 MB',
+  ),
+  openLineageApiKeyFile: optionalText('File with the key for the OpenLineage server, sent as `Authorization: Bearer`'),
+  openLineageCaFile: optionalText("Certificates (PEM) to verify the OpenLineage server with, instead of the machine's"),
+  openLineageNamespace: optionalText('Namespace of jobs and datasets in OpenLineage', {
+    shownDefault: 'quipu://<environment>',
+  }),
+  openLineageStatements: flag('Sends texts of statements and messages of errors to OpenLineage, too'),
+  publicKafkaBrokers: list('Kafka brokers of the public topic; without them there is no public topic'),
+  publicKafkaTopic: textSetting('Name of the public topic', 'quipu.public.v1'),
+  publicKafkaRetentionMs: duration('How long the public topic keeps messages, if Quipu creates it', 7 * day),
+  publicKafkaTexts: flag('Publishes texts of statements and messages of errors in the public topic, too'),
+  publicKafkaTls: flag(
+    'Connects to the brokers of the public topic over TLS; also on if one of the files below is set',
+  ),
+  publicKafkaCaFile: optionalText(
+    "Certificates (PEM) to verify the brokers of the public topic with, instead of the machine's",
+  ),
+  publicKafkaCertFile: optionalText(
+    'Certificate (PEM) with which this process logs in to the brokers of the public topic',
+  ),
+  publicKafkaKeyFile: optionalText('Private key (PEM) of `publicKafkaCertFile`'),
+  publicKafkaSaslMechanism: optionalOneOf(
+    'How this process logs in to the brokers of the public topic with a user name and a password',
+    ['plain', 'scram-sha-256', 'scram-sha-512'],
+  ),
+  publicKafkaUser: optionalText('User name for the brokers of the public topic'),
+  publicKafkaPassword: optionalText('Password for the brokers of the public topic', { secret: true }),
+  publicKafkaPasswordFile: optionalText('File with the password for the brokers of the public topic'),
 })
 
 /** All settings of all programs. Flags, variables and the file are read into this shape. Unknown keys are errors. */
 export const configSchema = z.strictObject({
-  port: integerSetting('Port that clients connect to; 0 takes a free one', 8080, { min: 0, max: 65_535 }),
-  host: textSetting('Address to listen on; one that is not loopback needs `--insecure`', '127.0.0.1'),
-  dataDir: textSetting('Folder of everything that is kept', '.quipu'),
+  port: integerSetting('Port for clients; 0 takes a free port', 8080, { min: 0, max: 65_535 }),
+  host: textSetting(
+    'Address to listen on; other addresses than loopback need authentication and TLS, or `--insecure`',
+    '127.0.0.1',
+  ),
+  dataDir: textSetting('Folder of all data', '.quipu'),
   tablesDir: optionalText(
-    'Folder of the tables of `memory` catalogs, the same for coordinator and workers; `tables` in the data folder when absent',
+    'Folder of the tables of `memory` catalogs, the same for coordinator and workers; default: `tables` in the data folder',
   ),
   workers: integerSetting('Workers that `quipu start` runs', 1, { min: 0, max: 64 }),
-  catalogDir: textSetting('Folder of the catalogs: one `<name>.json` each', 'etc/catalog'),
-  databaseUrl: optionalText('Postgres to use; without one, `quipu start` runs its own below the data folder', {
+  catalogDir: textSetting('Folder of the catalogs: a file `<name>.json` for each catalog', 'etc/catalog'),
+  databaseUrl: optionalText('Postgres to use; without it `quipu start` runs its own in the data folder', {
     env: 'DATABASE_URL',
     secret: true,
   }),
   databaseCaFile: optionalText(
-    'Certificates (PEM) that vouch for Postgres: it is reached over TLS, and must show that it is who its address says',
+    'Certificates (PEM) to verify Postgres with; Quipu then connects over TLS, and the certificate must match the address',
   ),
-  kafkaBrokers: list('Kafka brokers that hold the event log; without them it lies in Postgres', {
+  kafkaBrokers: list('Kafka brokers of the event log; without them the event log is in Postgres', {
     env: 'KAFKA_BROKERS',
   }),
-  kafkaTopic: textSetting("The event log's topic in Kafka", 'quipu.events.v1'),
-  kafkaTls: flag('Kafka is reached over TLS; so it is where one of the files below is named'),
-  kafkaCaFile: optionalText("Certificates (PEM) that vouch for Kafka's brokers, in place of the machine's"),
-  kafkaCertFile: optionalText('Certificate (PEM) by which this process is known to Kafka'),
-  kafkaKeyFile: optionalText('Private key (PEM) of that certificate'),
-  kafkaSaslMechanism: optionalOneOf('How this process is known to Kafka by a user name and a password', [
+  kafkaTopic: textSetting('Kafka topic of the event log', 'quipu.events.v1'),
+  kafkaTls: flag('Connects to Kafka over TLS; also on if one of the files below is set'),
+  kafkaCaFile: optionalText("Certificates (PEM) to verify Kafka's brokers with, instead of the machine's"),
+  kafkaCertFile: optionalText('Certificate (PEM) with which this process logs in to Kafka'),
+  kafkaKeyFile: optionalText('Private key (PEM) of `kafkaCertFile`'),
+  kafkaSaslMechanism: optionalOneOf('How this process logs in to Kafka with a user name and a password', [
     'plain',
     'scram-sha-256',
     'scram-sha-512',
   ]),
   kafkaUser: optionalText('User name for Kafka'),
   kafkaPassword: optionalText('Password for Kafka', { secret: true }),
-  kafkaPasswordFile: optionalText('File that holds the password for Kafka'),
-  sharedSecret: optionalText('Secret that coordinators and workers share; made in the data folder when absent', {
+  kafkaPasswordFile: optionalText('File with the password for Kafka'),
+  sharedSecret: optionalText('Secret that coordinators and workers share; by default it is made in the data folder', {
     secret: true,
   }),
-  anchorKey: optionalText('Ed25519 key that signs anchors of the event log, made at the first start', {
+  anchorKey: optionalText('Ed25519 key that signs the anchors of the event log; made at the first start', {
     shownDefault: '<data>/anchor-key.pem',
   }),
-  anchorFile: optionalText('File that anchors are appended to; audits read it', {
+  anchorFile: optionalText('File to which anchors are appended; audits read it', {
     shownDefault: '<data>/anchors.jsonl',
   }),
   archiveFolder: optionalText(
-    'Folder that holds what has left the event log; each coordinator of the log needs it, and whoever audits',
+    'Folder of the archive of the event log; every coordinator of the log and every audit needs it',
     { shownDefault: '<data>/archive' },
   ),
-  anchorWebhook: httpAddress('Address that each anchor is posted to, as JSON', { secret: true }),
+  anchorWebhook: httpAddress('Address to which each anchor is posted as JSON', { secret: true }),
   tlsCert: optionalText(
-    'Certificate (PEM, with those between it and the authority) of this server: clients, coordinators and workers reach it over TLS. Read again when it changes',
+    'Certificate of this server (PEM, with the intermediate certificates): clients, coordinators and workers then connect over TLS. Read again when it changes',
   ),
-  tlsKey: optionalText('Private key (PEM) of that certificate'),
-  tlsCaFile: optionalText(
-    'Certificates (PEM) that vouch for the coordinators and workers which this process asks, in place of public authorities',
-  ),
-  tlsClientCaFile: optionalText(
-    "Certificates (PEM) that vouch for clients' certificates, where `tlsCaFile` is not to do so",
-  ),
+  tlsKey: optionalText('Private key (PEM) of `tlsCert`'),
+  tlsCaFile: optionalText('Certificates (PEM) to verify coordinators and workers with, instead of public authorities'),
+  tlsClientCaFile: optionalText('Certificates (PEM) to verify certificates of clients with, instead of `tlsCaFile`'),
   environment: textSetting('Name of the deployment, shown in answers, metrics and traces', 'production'),
-  coordinators: list('Addresses of the coordinators that a worker announces itself to'),
-  advertisedUrl: optionalText('Address under which others reach this process, when it is not the one listened on'),
+  coordinators: list('Addresses of the coordinators to which a worker announces itself'),
+  advertisedUrl: optionalText(
+    'Address under which others reach this process, if it differs from the listening address',
+  ),
   runAs: optionalText(
-    'User to become when started as root, `user` or `user:group` (names or numbers); `root` stays root. When absent the owner of the data folder, else `quipu`, `postgres` or `nobody`',
+    'User that Quipu becomes when root starts it: `user` or `user:group` (names or numbers); `root` stays root. Default: the owner of the data folder, else `quipu`, `postgres` or `nobody`',
   ),
   engineUsers: optionalOneOf(
-    'Whose the engines are when started as root and not left so: `own`, each a user that nobody else is, or `same` as all else. When absent their own, unless those could not read what is configured',
+    'Users of engines when root starts Quipu and Quipu does not stay root: `own` gives each engine a user of its own, `same` the user of all other processes. Default: `own`, unless those users could not read the configured files',
     ['own', 'same'],
   ),
-  standby: flag('Follows the coordinator that writes the event log, and takes its place when it is gone'),
+  standby: flag('Follows the coordinator that writes the event log, and takes over when that coordinator is gone'),
   authentication: listOf(
-    'How clients are known; the first of these whose credential a request carries decides. Without one nobody is authenticated',
+    'How clients are authenticated; the first method for which a request has a credential decides. Without it no client is authenticated',
     ['password', 'jwt', 'oauth2', 'certificate'],
   ),
   oauth2Issuer: httpAddress(
-    'Address of the identity provider (OpenID Connect), as its discovery document names it; without TLS on this machine alone',
+    'Address of the identity provider (OpenID Connect), as its discovery document names it; `http://` only on this machine',
   ),
-  oauth2ClientId: optionalText('Name by which this cluster is registered there'),
-  oauth2ClientSecret: optionalText('Secret of that client; none for a public one', { secret: true }),
-  oauth2ClientSecretFile: optionalText('File that holds that secret'),
-  oauth2Scopes: listWith('Scopes that are asked for', ['openid']),
-  oauth2PrincipalField: textSetting('Claim that names who logged in', 'sub'),
-  oauth2GroupsField: optionalText('Claim that names groups of who logged in'),
+  oauth2ClientId: optionalText('Client id of this cluster at the identity provider'),
+  oauth2ClientSecret: optionalText('Client secret at the identity provider; none for a public client', {
+    secret: true,
+  }),
+  oauth2ClientSecretFile: optionalText('File with the client secret'),
+  oauth2Scopes: listWith('Scopes that are requested', ['openid']),
+  oauth2PrincipalField: textSetting('Claim with the name of the user', 'sub'),
+  oauth2GroupsField: optionalText('Claim with the groups of the user'),
   passwordFile: optionalText(
-    'Names and hashes of passwords, a line each as in Trino: `user:hash`, by bcrypt or PBKDF2. Read again when it changes, as the other files below',
+    'File with users and hashes of passwords, one on each line as in Trino: `user:hash`, with bcrypt or PBKDF2. Like the other files below, it is read again when it changes',
   ),
-  ldapUrl: optionalText('Directory that passwords are verified by, in place of a file: `ldaps://host:636`'),
+  ldapUrl: optionalText('Directory that verifies passwords, instead of a file: `ldaps://host:636`'),
   ldapUserBindPattern: optionalText(
-    'Name that a user is bound as: `uid=${USER},ou=people,dc=example,dc=com`, or `${USER}@example.com`; several by colons',
+    'Name with which a user is bound: `uid=${USER},ou=people,dc=example,dc=com`, or `${USER}@example.com`; colons separate several patterns',
   ),
   ldapCase: oneOf(
-    'Name of a user whom the directory lets in: as typed, in small letters, or as the directory itself writes it, which must then answer "Who am I?" and let users read their own entry',
+    'Name of a user that the directory accepted: `lower` is the typed name in lower case; `directory` is the name as the directory writes it, which must then answer "Who am I?" and let users read their own entry',
     ['lower', 'directory'],
     'lower',
   ),
-  ldapCaFile: optionalText("Certificates (PEM) that vouch for the directory, in place of the machine's"),
-  ldapInsecure: flag('Allows `ldap://` to another machine: passwords can be read on the way'),
+  ldapCaFile: optionalText("Certificates (PEM) to verify the directory with, instead of the machine's"),
+  ldapInsecure: flag('Allows `ldap://` to another machine, although others can read passwords on the way'),
   jwtKeyFile: optionalText(
-    'What tokens are signed with: a public key (PEM), or a secret in Base64. `${KID}` in the name is the key id of a token',
+    'File with the key that verifies tokens: a public key (PEM), or a secret in Base64. `${KID}` in the name is the key id of a token',
   ),
-  jwksUrl: httpAddress('Address of the keys that tokens are signed with, in place of a file: a JSON Web Key Set'),
+  jwksUrl: httpAddress('Address of a JSON Web Key Set with the keys that verify tokens, instead of a file'),
   jwtRequiredIssuer: optionalText('Issuer that tokens must have'),
-  jwtRequiredAudience: list('Audiences of which a token must have one'),
-  jwtPrincipalField: textSetting('Claim that names who a token is of; of nested ones the path, by dots', 'sub'),
-  jwtGroupsField: optionalText('Claim that names his groups'),
+  jwtRequiredAudience: list('Audiences; a token must have one of them'),
+  jwtPrincipalField: textSetting("Claim with the name of a token's user; for a nested claim its path with dots", 'sub'),
+  jwtGroupsField: optionalText("Claim with the groups of a token's user"),
   userMappingPattern: optionalText(
-    'Which verified names may come in, as which users: a regular expression for the whole name, whose first group is the user. Without one each is who he says',
+    'Regular expression for the whole verified name; its first group is the user, and other names are refused. Without it the verified name is the user',
   ),
-  userMappingFile: optionalText("The same as rules: Trino's user mapping file"),
-  groupsFile: optionalText('Groups of users, a line each as in Trino: `group:user,user`'),
+  userMappingFile: optionalText("Trino's user mapping file, instead of one pattern"),
+  groupsFile: optionalText('File with the groups of users, one on each line as in Trino: `group:user,user`'),
   metricsToken: optionalText(
-    'With authentication, and at a worker that has it, `/metrics` and `/openapi.json` are for this machine, and for who sends `Authorization: Bearer` with this',
+    'Token for `/metrics` and `/openapi.json`. With authentication, and on a worker with this setting, they answer only this machine and requests with `Authorization: Bearer` and this token',
     { secret: true },
   ),
   accessRulesFile: optionalText(
-    "Who may do what: Trino's file of access control (JSON). Read again when it changes. Without one nobody acts as another, queries are their users', and tables are everybody's",
+    "Access rules: Trino's file of access control (JSON). Read again when it changes. Without it users cannot act as other users, see only their own queries, and may use all tables",
   ),
   resourceGroupsFile: optionalText(
-    "How many statements of whom run at once and wait: Trino's file of resource groups (JSON). Read again when it changes. Without one `limits` says how many, and users take turns",
+    "How many statements run and wait in which group: Trino's file of resource groups (JSON). Read again when it changes. Without it `limits` sets the numbers, and users share them fairly",
   ),
   sessionPropertyRulesFile: optionalText(
-    "Session properties of whom and what: Trino's file of the session property manager (JSON). Read again when it changes",
+    "Session properties by user, source and the like: Trino's file of the session property manager (JSON). Read again when it changes",
   ),
-  withoutDigests: flag('Results are recorded without digests: replays run what is proven good again'),
-  insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
+  withoutDigests: flag('Records results without digests; a replay then runs each statement on the baseline too'),
+  insecure: flag('Allows another listening address than loopback without authentication or TLS'),
   publicHosts: list(
-    'Host names under which this process may be called, besides loopback, addresses and the name it advertises; `*` for any, which lets web pages of others in',
+    'Host names for requests to this process, besides loopback, IP addresses and its advertised name; `*` allows any name, also for web pages of other sites',
   ),
   trustedProxies: rangeList(
-    'Addresses of proxies, or ranges (`10.0.0.0/8`), that are believed who their clients are, and how those came to them: `Forwarded` (RFC 7239) or `X-Forwarded-For`, `-Proto`, `-Host` and `-Port`',
+    'Addresses of trusted proxies, or ranges (`10.0.0.0/8`). Quipu believes their headers about clients: `Forwarded` (RFC 7239) or `X-Forwarded-For`, `-Proto`, `-Host` and `-Port`',
   ),
   logLevel: oneOf(
-    'Least serious line that is logged',
+    'Lowest level of lines that are logged',
     ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
     'info',
   ),

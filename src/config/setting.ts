@@ -42,7 +42,9 @@ export function namedTexts(doc: string, extras: Extras = {}) {
   return z
     .string()
     .min(1)
-    .refine((value) => parseNamedValues(value) !== undefined, { error: 'must be name=value, several by commas' })
+    .refine((value) => parseNamedValues(value) !== undefined, {
+      error: 'must be name=value pairs, separated by commas',
+    })
     .optional()
     .register(settings, { kind: 'text', doc, ...extras })
 }
@@ -134,7 +136,7 @@ export function listWith(doc: string, fallback: readonly string[]) {
 export function rangeList(doc: string, extras: Extras = {}) {
   return z
     .array(z.string())
-    .refine((ranges) => ranges.every(isAddressRange), { error: 'must be addresses, or ranges as 10.0.0.0/8' })
+    .refine((ranges) => ranges.every(isAddressRange), { error: 'must be addresses, or ranges such as 10.0.0.0/8' })
     .readonly()
     .default([])
     .register(settings, { kind: 'list', doc, ...extras })

@@ -12,7 +12,7 @@ export function settingsMarkdown(): string {
     ].join(' | '),
   )
   return [
-    '| flag | variable | key in the file | default | what |',
+    '| flag | variable | key in the file | default | meaning |',
     '|---|---|---|---|---|',
     ...rows.map((row) => `| ${row} |`),
   ].join('\n')
@@ -30,7 +30,7 @@ export function settingsHelp(): string {
   return [
     ...lines,
     '',
-    'Time-outs, limits, OpenTelemetry and what others are told:',
+    'Time-outs, limits, OpenTelemetry and publishing to other systems:',
     ...wrap(deeper.map((setting) => `--${setting.flag}`)),
   ].join('\n')
 }

@@ -82,10 +82,10 @@ describe('The configuration', () => {
 
   it('refuses unknown options, variables, keys and files with exit code 64 and one line', () => {
     expect(refusal(['--prot=1'])).toBe("64: Unknown option '--prot'")
-    expect(refusal([], { QUIPU_PROT: '1' })).toBe('64: Unknown variable QUIPU_PROT')
+    expect(refusal([], { QUIPU_PROT: '1' })).toBe('64: Unknown variable QUIPU_PROT: quipu --help lists the settings')
     const unknown = file('{"limits": {"jons": 1}}')
     expect(refusal(['--config', unknown])).toBe(`64: Unknown key limits.jons in ${unknown}`)
-    expect(refusal(['--config', join(folder, 'none.json')])).toMatch(/^64: Cannot read .*there is no such file$/)
+    expect(refusal(['--config', join(folder, 'none.json')])).toMatch(/^64: Cannot read .*the file does not exist$/)
     expect(refusal(['--config', file('{')])).toMatch(/^64: .* is not JSON: .*$/)
   })
 
@@ -96,16 +96,16 @@ describe('The configuration', () => {
     [['--page-bytes=1XB'], {}, /^64: --page-bytes: must be whole bytes/],
     [['--log-level=loud'], {}, /^64: --log-level: invalid option/],
     [['--host', '0.0.0.0'], {}, /^64: Listening on 0\.0\.0\.0 .*--insecure/],
-    [['--coordinators', 'localhost:8080'], {}, /^64: QUIPU_COORDINATORS: 'localhost:8080' is no address/],
+    [['--coordinators', 'localhost:8080'], {}, /^64: QUIPU_COORDINATORS: 'localhost:8080' is not an address/],
     [['--otlp-endpoint', 'localhost:4318'], {}, /^64: --otlp-endpoint: must be an address of the form http/],
     [[], { QUIPU_ANCHOR_WEBHOOK: 'file:///etc/x' }, /^64: QUIPU_ANCHOR_WEBHOOK: must be an address of the form http/],
     [
       [],
       { OTEL_EXPORTER_OTLP_HEADERS: 'secret' },
-      '64: OTEL_EXPORTER_OTLP_HEADERS: must be name=value, several by commas',
+      '64: OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs, separated by commas',
     ],
     [['--resource-attributes', 'a=%'], {}, /^64: --resource-attributes: must be name=value/],
-    [[], { DATABASE_URL: 'mysql://x' }, '64: DATABASE_URL must begin postgresql://'],
+    [[], { DATABASE_URL: 'mysql://x' }, '64: DATABASE_URL must begin with postgresql://'],
   ] as const)('refuses %j %j', (argv, env, line) => {
     if (typeof line === 'string') expect(refusal(argv, env)).toBe(line)
     else expect(refusal(argv, env)).toMatch(line)

@@ -216,11 +216,11 @@ describe('The settings of TLS and identity', () => {
   }
 
   it.each([
-    [['--kafka-cert-file', 'a'], 'belong together'],
-    [['--kafka-key-file', 'a'], 'belong together'],
-    [['--kafka-sasl-mechanism', 'scram-sha-256'], 'belong together'],
-    [['--kafka-user', 'a'], 'belong together'],
-    [['--kafka-sasl-mechanism', 'scram-sha-256', '--kafka-user', 'a'], 'belong together'],
+    [['--kafka-cert-file', 'a'], 'must be set together'],
+    [['--kafka-key-file', 'a'], 'must be set together'],
+    [['--kafka-sasl-mechanism', 'scram-sha-256'], 'must be set together'],
+    [['--kafka-user', 'a'], 'must be set together'],
+    [['--kafka-sasl-mechanism', 'scram-sha-256', '--kafka-user', 'a'], 'must be set together'],
     [['--kafka-sasl-mechanism', 'gssapi', '--kafka-user', 'a', '--kafka-password', 'b'], 'plain'],
     [['--kafka-sasl-mechanism', 'plain', '--kafka-user', 'a', '--kafka-password', 'b'], 'QUIPU_KAFKA_TLS'],
     [
