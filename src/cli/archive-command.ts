@@ -46,7 +46,8 @@ export async function archiveCommand(argv: readonly string[]): Promise<number> {
 
 function ageOf(flag: string | boolean | undefined): number {
   const age = typeof flag === 'string' ? fromText('duration', flag) : undefined
-  if (typeof age !== 'number') throw new ExitError(exitCodes.configuration, '--older-than needs an age such as 30d or 12h')
+  if (typeof age !== 'number')
+    throw new ExitError(exitCodes.configuration, '--older-than needs an age such as 30d or 12h')
   return age
 }
 
@@ -56,7 +57,8 @@ async function archive(parts: CommandParts, age: number, by: string): Promise<Ar
   const log = await parts.log()
   const { store } = await parts.records({ withKeys: true })
   const { dropper } = store
-  if (!dropper) throw new ExitError(exitCodes.configuration, 'This event log cannot delete records, so they cannot be archived')
+  if (!dropper)
+    throw new ExitError(exitCodes.configuration, 'This event log cannot delete records, so they cannot be archived')
   const follower = parts.follower(log)
   return withWriter(
     { log, config, databaseUrl },

@@ -59,7 +59,8 @@ export async function auditCommand(argv: readonly string[]): Promise<number> {
 }
 
 async function verify([verb, ...rest]: readonly string[]): Promise<number> {
-  if (verb !== 'verify') throw new ExitError(exitCodes.configuration, 'The only audit command is verify: quipu audit verify')
+  if (verb !== 'verify')
+    throw new ExitError(exitCodes.configuration, 'The only audit command is verify: quipu audit verify')
   const { flags, settings } = splitFlags(rest, OPTIONS)
   const json = flags.json === true
   const config = loadConfig(settings, process.env)
@@ -87,7 +88,9 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
       onFinding,
     })
     await recordAuditRun(parts.database, findings).catch((error: unknown) =>
-      process.stderr.write(`quipu: the metrics do not count this audit, because it could not be stored: ${String(error)}\n`),
+      process.stderr.write(
+        `quipu: the metrics do not count this audit, because it could not be stored: ${String(error)}\n`,
+      ),
     )
     return report
   })

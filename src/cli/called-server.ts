@@ -92,11 +92,15 @@ function authorizationOf(user: string, env: NodeJS.ProcessEnv): string | undefin
   if (password !== undefined && token !== undefined)
     throw new ExitError(exitCodes.configuration, 'Set either QUIPU_PASSWORD or QUIPU_ACCESS_TOKEN, not both')
   if (password !== undefined) {
-    if (user.includes(':')) throw new ExitError(exitCodes.configuration, 'The name of a user with a password must not contain a colon')
+    if (user.includes(':'))
+      throw new ExitError(exitCodes.configuration, 'The name of a user with a password must not contain a colon')
     return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
   }
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
-    throw new ExitError(exitCodes.configuration, 'QUIPU_ACCESS_TOKEN is not a token: it must be printable ASCII without spaces')
+    throw new ExitError(
+      exitCodes.configuration,
+      'QUIPU_ACCESS_TOKEN is not a token: it must be printable ASCII without spaces',
+    )
   return token === undefined ? undefined : `Bearer ${token}`
 }
 

@@ -40,10 +40,7 @@ export async function continueCommand(
   const by = typeof flags.by === 'string' ? flags.by : userName()
   const config = loadConfig(settings, env)
   if (config.kafkaBrokers.length === 0)
-    throw new ExitError(
-      exitCodes.configuration,
-      'The settings name no Kafka brokers for the new log: set kafkaBrokers',
-    )
+    throw new ExitError(exitCodes.configuration, 'The settings name no Kafka brokers for the new log: set kafkaBrokers')
   try {
     const last = await openForCommand({ ...config, kafkaBrokers: [] }, (parts) => close(parts, config))
     const isNew = await openForCommand(config, async (parts) => {

@@ -60,7 +60,9 @@ export async function launchApart(
   const unread = ids && obstacle === undefined ? unreadLakes(ids, config) : []
   const why = obstacle ?? unread[0]
   if (ids === undefined || (why !== undefined && !asked)) {
-    print(`Engines also run as user ${user.name}, because ${why}; set --engine-users own to require users of their own, or same to accept this`)
+    print(
+      `Engines also run as user ${user.name}, because ${why}; set --engine-users own to require users of their own, or same to accept this`,
+    )
     return undefined
   }
   for (const each of unread) print(`Statements that read this folder fail with PERMISSION_DENIED: ${each}`)

@@ -69,7 +69,10 @@ export async function leaveRoot(
     // Otherwise the user who owned the folder could make the next start, and its engines, stay root.
     const why = (error as Error).message
     if (config.runAs !== undefined) throw refusal(config.runAs, why)
-    throw new ExitError(exitCodes.configuration, `Cannot become user ${user.name}: ${why} (with --run-as root it stays root)`)
+    throw new ExitError(
+      exitCodes.configuration,
+      `Cannot become user ${user.name}: ${why} (with --run-as root it stays root)`,
+    )
   }
   becomeUser(user, await before(user))
   return user

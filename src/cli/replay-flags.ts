@@ -116,7 +116,8 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
       const [issue] = parsed.error.issues
       throw new Error(`--${String(issue?.path[0])} ${issue?.message}`)
     }
-    if (given.query !== undefined && given.where !== undefined) throw new Error('Use either --query or --where, not both')
+    if (given.query !== undefined && given.where !== undefined)
+      throw new Error('Use either --query or --where, not both')
     if (given.where !== undefined) parseCondition(given.where)
     const { since, until, sample, concurrency, speed, repeat = 0 } = parsed.data
     const server = callServer(given)

@@ -146,7 +146,8 @@ async function copyTopic(config: Config, into: string): Promise<bigint> {
   const store = await recordStoreOf(config, config.databaseUrl ?? '')
   try {
     const { partitions } = await store.open()
-    if (partitions !== 1) throw wrong('--from topic: the topic has several partitions, but a log in Postgres has exactly one')
+    if (partitions !== 1)
+      throw wrong('--from topic: the topic has several partitions, but a log in Postgres has exactly one')
     if ((await store.epochBefore?.()) !== undefined)
       throw wrong('--from topic: the log continues an earlier log, which this command cannot restore')
     return await intoPostgres(config, into, (target) => copyLog(store, target))

@@ -113,12 +113,17 @@ async function ask(server: CalledServer, url: string, question: ServerQuestion):
   const asked = { ...question, headers, mostBytes: MOST_BYTES }
   const { status, text } = await askServer(server.http, origin, `${pathname}${search}`, asked).catch((error: Error) => {
     if (question.signal?.aborted) throw error
-    if (error instanceof AnswerTooLarge) throw new RefusedError(200, `The answer of ${origin} is too large: ${error.message}`)
+    if (error instanceof AnswerTooLarge)
+      throw new RefusedError(200, `The answer of ${origin} is too large: ${error.message}`)
     throw new Error(`Cannot reach ${origin}: ${error.message}`)
   })
   if (status < 200 || status >= 300) throw new RefusedError(status, `The server answered ${status}: ${reasonOf(text)}`)
   const answer = readAnswerSchema.safeParse(parseJson(text))
-  if (!answer.success) throw new RefusedError(200, `The answer of ${origin} is not an answer to a statement: is it a Quipu or Trino server?`)
+  if (!answer.success)
+    throw new RefusedError(
+      200,
+      `The answer of ${origin} is not an answer to a statement: is it a Quipu or Trino server?`,
+    )
   return { ...answer.data, text }
 }
 

@@ -51,7 +51,10 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
     return engines?.groups ?? []
   })
   if (given.engineUsers === 'own' && user === undefined)
-    throw new ExitError(exitCodes.configuration, '--engine-users own needs a start as root, after which Quipu becomes another user (--run-as)')
+    throw new ExitError(
+      exitCodes.configuration,
+      '--engine-users own needs a start as root, after which Quipu becomes another user (--run-as)',
+    )
   if (user) printUnwritable(given, user, print)
   makeDataFolder(given.dataDir)
   if (engines) openFoldersTo(engines, given, folders, print)
@@ -106,7 +109,10 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
     process.stdout.write(banner(program, config, outcome.running, user))
     // Launcher and watcher restart each other. Only root could start both again.
     lost = (await Promise.race([stopAsked, supervisor.retired, launcherLost])) === 'lost'
-    if (lost) print('Both processes that start engines have ended: this process ends too, so that its service manager starts it again')
+    if (lost)
+      print(
+        'Both processes that start engines have ended: this process ends too, so that its service manager starts it again',
+      )
   }
   await supervisor.stop()
   return lost ? exitCodes.dependency : exitCodes.drained

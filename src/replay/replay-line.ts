@@ -5,20 +5,23 @@ import { verdictSchema, type ReplayVerdict } from './verdict.ts'
 export const replayLineSchema = z.intersection(
   z.object({
     queryId: z.string(),
-    createdAt: z.string().describe('Of the query in the record'),
+    createdAt: z.string().describe('When the recorded query was created'),
     user: z.string().optional(),
     hereMs: z.number().optional().describe('From the POST to the last page'),
     thereMs: z.number().optional(),
     rows: z.number().int().optional(),
-    byDigest: z.literal(true).optional().describe('What the record has of the result was enough: it was not run here'),
+    byDigest: z
+      .literal(true)
+      .optional()
+      .describe('The baseline did not run the statement: its recorded digest was enough'),
     speed: z
       .object({ kind: z.enum(['slower', 'faster']), hereMs: z.number(), thereMs: z.number(), runs: z.number().int() })
       .optional()
-      .describe('With `--repeat`: there, beyond noise; medians'),
+      .describe('With `--repeat`: the other server is slower or faster by more than noise; times are medians'),
     examples: z
       .array(z.object({ side: z.enum(['here', 'there']), row: z.array(z.string().nullable()).readonly() }))
       .optional()
-      .describe('With `--rows`: rows that one side alone has'),
+      .describe('With `--rows`: rows that only one side has'),
     sql: z.string().optional().describe('With `--rows`'),
   }),
   verdictSchema,

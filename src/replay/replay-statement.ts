@@ -108,7 +108,10 @@ async function both(here: Promise<Ran>, there: Promise<Ran>): Promise<readonly [
 
 /** Limit for all answers of a statement, in characters. It bounds this machine's disk, whatever a server sends. */
 const LONGEST_RESULT = 16 * 1024 ** 3
-const TOO_LONG: ReplayError = { name: 'RESULT_TOO_LARGE', message: 'Its answers have more than 16 GiB' }
+const TOO_LONG: ReplayError = {
+  name: 'RESULT_TOO_LARGE',
+  message: 'The answers to the statement have more than 16 GiB',
+}
 
 /** @param sql a text other than the statement's, run in the statement's session */
 async function run(

@@ -15,10 +15,10 @@ export interface Report {
 /** The most interesting verdicts come first. */
 const ORDER = [
   ['DIFFERENT', 'Different results'],
-  ['FAILED_THERE', 'Failed there, and not here'],
-  ['FAILED_HERE', 'Failed here, and not there'],
-  ['DATA_MOVED', 'Different, and the tables moved'],
-  ['NON_DETERMINISTIC', 'Different, and may be'],
+  ['FAILED_THERE', 'Failed there, but not here'],
+  ['FAILED_HERE', 'Failed here, but not there'],
+  ['DATA_MOVED', 'Different, because the tables changed'],
+  ['NON_DETERMINISTIC', 'Different, but allowed to differ'],
   ['SAME_OTHER_ORDER', 'The same rows in another order'],
   ['FAILED_BOTH', 'Failed on both'],
   ['SKIPPED', 'Not run'],
@@ -120,7 +120,7 @@ function speedSection({ speeds }: Tally): readonly PageElement[] {
         element('td', { class: 'count' }, `${Math.round(speed?.thereMs ?? 0)} ms there`),
       ),
     )
-  const title = `${slower} slower there, ${faster} faster, beyond noise`
+  const title = `${slower} slower there, ${faster} faster there, by more than noise`
   return [element('section', { id: 'speed' }, element('h2', {}, title), ...more, element('table', {}, ...rows))]
 }
 
@@ -174,12 +174,12 @@ function differenceText(difference: Difference): string {
       return `${difference.here} rows here, ${difference.there} there`
     case 'values':
       return difference.names.length === 0
-        ? 'the same values, in other rows'
-        : `other values of ${difference.names.join(', ')}`
+        ? 'the same values in other rows'
+        : `different values in ${difference.names.join(', ')}`
     case 'floating':
-      return `other numbers in ${difference.names.join(', ')}`
+      return `different numbers in ${difference.names.join(', ')}`
     case 'plan':
-      return `another plan, from its ${1 + firstUnlike(difference)}. node on`
+      return `the plans differ from node ${1 + firstUnlike(difference)} on`
   }
 }
 
@@ -191,16 +191,16 @@ function firstUnlike({ here, there }: Extract<Difference, { kind: 'plan' }>): nu
 function chanceText(chance: Chance): string {
   switch (chance.kind) {
     case 'repeated':
-      return 'the baseline answers otherwise each time'
+      return 'the baseline gives another answer each time'
     case 'tie':
-      return 'a LIMIT cuts among rows that are equal in its order'
+      return 'a LIMIT cuts between rows with the same sort values'
     case 'limit':
       return 'a LIMIT without an order'
     case 'functions':
-      return `it calls ${chance.names.join(', ')}`
+      return `the statement calls ${chance.names.join(', ')}`
     case 'clock':
-      return `it asks the clock: ${chance.names.join(', ')}`
+      return `the statement reads the clock: ${chance.names.join(', ')}`
     case 'server':
-      return `it asks a server about itself: ${chance.names.join(', ')}`
+      return `the statement reads data about the server: ${chance.names.join(', ')}`
   }
 }

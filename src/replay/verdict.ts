@@ -2,26 +2,32 @@ import { z } from 'zod'
 
 /** Why a recorded statement is not run again. */
 export const skipReasons = {
-  write: 'it changes something',
-  notAQuery: 'it is no query: it shows or sets something of the server',
-  notAnalysed: 'it was never analysed, so nobody knows what it does',
-  secrets: 'secrets were taken out of its text',
-  forgotten: 'its data was taken out of the log',
-  noPlan: 'its plan is not in the record, or not to be had there',
+  write: 'the statement changes data or settings',
+  notAQuery: 'the statement is not a query: it shows or sets something about the server',
+  notAnalysed: 'the statement was never analysed, so its effect is unknown',
+  secrets: 'secrets were removed from the text of the statement',
+  forgotten: 'the data of the query was removed from the log',
+  noPlan: 'the record has no plan, or the other server gave none',
 } as const
 const skipReasonSchema = z.enum(Object.keys(skipReasons) as [keyof typeof skipReasons])
 export type SkipReason = z.infer<typeof skipReasonSchema>
 
 /** Why two runs may rightly differ. */
 const chanceSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('repeated') }).describe('The baseline itself answered otherwise the second time'),
+  z
+    .object({ kind: z.literal('repeated') })
+    .describe('The baseline gave another answer when it ran the statement a second time'),
   z
     .object({ kind: z.literal('tie') })
-    .describe('Rows beyond a LIMIT are equal in what is ordered by to the last within'),
-  z.object({ kind: z.literal('limit') }).describe('A LIMIT without an order takes any of more rows'),
-  z.object({ kind: z.literal('functions'), names: z.array(z.string()) }).describe('It calls what may answer otherwise'),
-  z.object({ kind: z.literal('clock'), names: z.array(z.string()) }).describe('It asks what time it is'),
-  z.object({ kind: z.literal('server'), names: z.array(z.string()) }).describe('It asks a server about itself'),
+    .describe('Rows after the LIMIT have the same sort values as the last row within it'),
+  z.object({ kind: z.literal('limit') }).describe('A LIMIT without an order may choose any rows'),
+  z
+    .object({ kind: z.literal('functions'), names: z.array(z.string()) })
+    .describe('The statement calls functions that may give another answer each time'),
+  z.object({ kind: z.literal('clock'), names: z.array(z.string()) }).describe('The statement reads the clock'),
+  z
+    .object({ kind: z.literal('server'), names: z.array(z.string()) })
+    .describe('The statement reads data about the server itself'),
 ])
 export type Chance = z.infer<typeof chanceSchema>
 
@@ -31,13 +37,13 @@ const differenceSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('rows'), here: z.number().int(), there: z.number().int() }),
   z
     .object({ kind: z.literal('values'), columns: z.array(z.number().int()), names: z.array(z.string()) })
-    .describe('No columns: each holds the same values, in other rows'),
+    .describe('If there are no columns: each column has the same values, but in other rows'),
   z
     .object({ kind: z.literal('floating'), columns: z.array(z.number().int()), names: z.array(z.string()) })
-    .describe('Beyond what another order of additions makes'),
+    .describe('The numbers differ by more than another order of additions can explain'),
   z
     .object({ kind: z.literal('plan'), here: z.array(z.string()), there: z.array(z.string()) })
-    .describe('With `--plan`: the nodes of the recorded plan and of the other, a line each'),
+    .describe('With `--plan`: the nodes of the recorded plan and of the other plan, one on each line'),
 ])
 export type Difference = z.infer<typeof differenceSchema>
 

@@ -161,5 +161,7 @@ function createMinutes(
 }
 
 function tooMany(): HttpProblem {
-  return new HttpProblem(429, 'Too many replays are told of in a minute', { 'retry-after': '60' })
+  return new HttpProblem(429, 'Too many replays were started or reported within a minute: try again in a minute', {
+    'retry-after': '60',
+  })
 }
