@@ -13,7 +13,7 @@ export interface MetricDefinition {
   /** `s`, `By`, `1`, or none. */
   readonly unit: string
   readonly on: 'coordinator' | 'worker' | 'both'
-  /** The question that the metric answers. */
+  /** What the metric measures: its HELP text. */
   readonly help: string
   readonly labels: Readonly<Record<string, LabelValues>>
   readonly buckets?: keyof typeof buckets
@@ -36,7 +36,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'how many end, how',
+    help: 'Number of ended statements, by how they ended',
     labels: {
       state: ['FINISHED', 'FAILED'],
       error_type: ['none', 'USER_ERROR', 'INTERNAL_ERROR', 'INSUFFICIENT_RESOURCES', 'EXTERNAL'],
@@ -63,7 +63,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'which error',
+    help: 'Number of failed statements, by error',
     labels: {
       error_type: ['USER_ERROR', 'INTERNAL_ERROR', 'INSUFFICIENT_RESOURCES', 'EXTERNAL'],
       error_name: { atMost: 60 },
@@ -75,7 +75,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'in flight',
+    help: 'Number of open statements, by state',
     labels: { state: ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING'] },
   },
   queryDuration: {
@@ -84,7 +84,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'coordinator',
-    help: 'POST to terminal event',
+    help: 'Time from the POST of a statement to its terminal event',
     labels: { state: ['FINISHED', 'FAILED'], route: ['local', 'coordinator', 'delegated', 'none'] },
     buckets: 'query',
     exemplars: true,
@@ -95,7 +95,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'coordinator',
-    help: 'POST to first rows',
+    help: 'Time from the POST of a statement to its first rows',
     labels: { route: ['local', 'coordinator', 'delegated', 'none'] },
     buckets: 'query',
     exemplars: true,
@@ -106,7 +106,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'coordinator',
-    help: 'phases overlap; deliver is client time',
+    help: 'Time of a statement in each phase; phases overlap, and deliver is time of the client',
     labels: {
       phase: [
         'append',
@@ -131,7 +131,7 @@ export const metricNames = {
     kind: 'counter',
     unit: 's',
     on: 'coordinator',
-    help: 'who burns the CPU',
+    help: 'CPU time of statements, by resource group',
     labels: { group: { atMost: 50 } },
   },
   queryRows: {
@@ -140,7 +140,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'rows in, out',
+    help: 'Rows that statements read and returned',
     labels: { direction: ['input', 'output'] },
   },
   queryBytes: {
@@ -149,7 +149,7 @@ export const metricNames = {
     kind: 'counter',
     unit: 'By',
     on: 'coordinator',
-    help: 'bytes in, out',
+    help: 'Bytes that statements read and returned',
     labels: { direction: ['input', 'output'] },
   },
   userQueries: {
@@ -158,7 +158,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'which user',
+    help: 'Number of statements, by user',
     labels: { user: { top: 20 } },
   },
   sourceQueries: {
@@ -167,7 +167,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'which client',
+    help: 'Number of statements, by client program',
     labels: { source: { top: 12 } },
   },
   polls: {
@@ -176,7 +176,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'do clients keep up',
+    help: 'Requests of clients for a page of a statement, by result',
     labels: { result: ['data', 'empty', 'last', 'gone', 'not_found'] },
   },
   // Resource groups
@@ -186,7 +186,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'waiting',
+    help: 'Waiting statements of a resource group',
     labels: { group: { atMost: 50 } },
   },
   groupRunningQueries: {
@@ -195,7 +195,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'running',
+    help: 'Running statements of a resource group',
     labels: { group: { atMost: 50 } },
   },
   groupRunningLimitQueries: {
@@ -204,7 +204,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'slots',
+    help: 'Most statements of a resource group that may run at the same time',
     labels: { group: { atMost: 50 } },
   },
   groupQueuedLimitQueries: {
@@ -213,7 +213,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'room',
+    help: 'Most statements of a resource group that may wait',
     labels: { group: { atMost: 50 } },
   },
   groupRejections: {
@@ -222,7 +222,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'who was turned away',
+    help: 'Statements that were rejected, by resource group and reason',
     labels: { group: { atMost: 50 }, reason: ['queue_full', 'shed', 'log_down'] },
   },
   // Planning
@@ -232,7 +232,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'does the cut give up',
+    help: 'Number of plans, by distribution; fallback means that the planner could not distribute the statement',
     labels: { distribution: ['coordinator', 'single', 'partial', 'full', 'fallback', 'delegated'] },
   },
   planEstimateRatio: {
@@ -241,7 +241,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: '1',
     on: 'coordinator',
-    help: 'rows seen / estimated',
+    help: 'Rows of an operator divided by the estimate of the planner',
     labels: { operator: { atMost: 30 } },
     buckets: 'ratio',
   },
@@ -252,7 +252,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'how they end',
+    help: 'Number of ended tasks, by how they ended',
     labels: { state: ['FINISHED', 'CANCELED', 'ABORTED', 'FAILED'] },
   },
   taskRetries: {
@@ -261,7 +261,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'what runs twice, why',
+    help: 'Tasks that ran a second time, by reason',
     labels: { reason: ['worker_lost', 'engine_memory', 'engine_crash', 'pages_lost'] },
   },
   taskStartDelay: {
@@ -270,7 +270,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'coordinator',
-    help: 'TaskCreated to start',
+    help: 'Time from TaskCreated to the start of the task',
     labels: {},
     buckets: 'fast',
   },
@@ -280,7 +280,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: '1',
     on: 'coordinator',
-    help: 'slowest task / median task',
+    help: 'Time of the slowest task of a stage divided by the time of its median task',
     labels: {},
     buckets: 'ratio',
   },
@@ -290,7 +290,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'worker',
-    help: 'w: task time',
+    help: 'Time of a task on its worker',
     labels: { state: ['FINISHED', 'CANCELED', 'ABORTED', 'FAILED'] },
     buckets: 'query',
     exemplars: true,
@@ -301,7 +301,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'source work',
+    help: 'Number of processed splits, by connector',
     labels: { connector: { atMost: 12 } },
   },
   splitDuration: {
@@ -310,7 +310,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'worker',
-    help: 'w: slow sources',
+    help: 'Time of a batch of splits, by connector',
     labels: { connector: { atMost: 12 } },
     buckets: 'fast',
   },
@@ -320,7 +320,7 @@ export const metricNames = {
     kind: 'counter',
     unit: 's',
     on: 'worker',
-    help: 'w: which costs',
+    help: 'Time of operators in profiled tasks, by operator',
     labels: { operator: { atMost: 30 } },
   },
   // Exchange, pages
@@ -330,7 +330,7 @@ export const metricNames = {
     kind: 'counter',
     unit: 'By',
     on: 'both',
-    help: 'network',
+    help: 'Bytes of pages that were sent and received over the network',
     labels: { direction: ['sent', 'received'] },
   },
   exchangeRequestDuration: {
@@ -339,7 +339,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'both',
-    help: 'fetches, without the long poll',
+    help: 'Time of a request for a page, without the long poll',
     labels: { result: ['ok', 'retry', 'failed'] },
     buckets: 'fast',
   },
@@ -349,7 +349,7 @@ export const metricNames = {
     kind: 'counter',
     unit: 's',
     on: 'both',
-    help: 'who waits for whom',
+    help: 'Time that one side of an exchange waited for the other',
     labels: { side: ['producer', 'consumer'] },
   },
   pagesSpooled: {
@@ -358,7 +358,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'both',
-    help: 'c: written to disk',
+    help: 'Number of pages that were written to disk',
     labels: { kind: ['exchange', 'result'] },
   },
   pagesLost: {
@@ -367,7 +367,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'both',
-    help: 'c: listed, then gone',
+    help: 'Number of pages that were listed and later missing',
     labels: { kind: ['exchange', 'result'] },
   },
   pageStoreBytes: {
@@ -376,7 +376,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 'By',
     on: 'worker',
-    help: 'c: used',
+    help: 'Bytes of pages on the disk of a worker',
     labels: { kind: ['exchange', 'result'] },
   },
   pageStoreLimitBytes: {
@@ -385,7 +385,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 'By',
     on: 'worker',
-    help: 'allowed',
+    help: 'Most bytes of pages on the disk of a worker',
     labels: { kind: ['exchange', 'result'] },
   },
   // Workers
@@ -395,7 +395,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'how many serve',
+    help: 'Number of workers, by state',
     labels: { state: ['active', 'suspect', 'failed'] },
   },
   workerTasks: {
@@ -404,7 +404,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'worker',
-    help: 'tasks that run on this worker, for an autoscaler',
+    help: 'Tasks that run on this worker, for an autoscaler',
     labels: {},
   },
   workerHeartbeatAge: {
@@ -413,7 +413,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 's',
     on: 'coordinator',
-    help: 'how stale',
+    help: 'Time since the last heartbeat of a worker',
     labels: { worker: { atMost: 100 } },
   },
   workerFailures: {
@@ -422,7 +422,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'why they went',
+    help: 'Workers that left or failed, by reason',
     labels: { reason: ['no_answer', 'failure_ratio', 'refused', 'left'] },
   },
   // Event log
@@ -432,7 +432,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: '1 while appends are accepted',
+    help: '1 while the event log accepts appends',
     labels: {},
   },
   eventsAppended: {
@@ -441,7 +441,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'write rate',
+    help: 'Number of appended events, by type',
     labels: { event: { atMost: 40 } },
   },
   eventAppendDuration: {
@@ -450,7 +450,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'coordinator',
-    help: 'price of durability',
+    help: 'Time of an append to the event log, by step',
     labels: { step: ['queue', 'send', 'read_back'] },
     buckets: 'fast',
     exemplars: true,
@@ -461,7 +461,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'why',
+    help: 'Failed appends to the event log, by reason',
     labels: { reason: ['fenced', 'conflict', 'unknown', 'unavailable', 'too_large', 'unstorable', 'backwards'] },
   },
   eventBytes: {
@@ -470,7 +470,7 @@ export const metricNames = {
     kind: 'counter',
     unit: 'By',
     on: 'coordinator',
-    help: 'growth',
+    help: 'Bytes of appended events',
     labels: {},
   },
   epoch: {
@@ -479,7 +479,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: "this process's; 0 none",
+    help: 'Epoch of this process; 0 if it has none',
     labels: {},
   },
   writer: {
@@ -488,7 +488,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: '1 on the writer: sum must be 1',
+    help: '1 on the coordinator that writes the event log; the sum must be 1',
     labels: {},
   },
   writerSilence: {
@@ -497,7 +497,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 's',
     on: 'coordinator',
-    help: 'since its last sign of life',
+    help: 'Time since the last sign of life of the writing coordinator',
     labels: {},
   },
   epochClaims: {
@@ -506,7 +506,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'take-overs',
+    help: 'Claims of an epoch of the event log, by result',
     labels: { result: ['won', 'lost'] },
   },
   eventsIgnored: {
@@ -515,7 +515,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'stale: a fenced writer writes',
+    help: 'Records of the event log that do not count, by reason; stale means that a fenced coordinator still writes',
     labels: { reason: ['stale', 'duplicate', 'gap', 'foreign', 'late', 'unknown_type'] },
   },
   auditVerifiedTimestamp: {
@@ -524,7 +524,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 's',
     on: 'coordinator',
-    help: 'last clean `audit verify`',
+    help: 'Time of the last `audit verify` without findings',
     labels: {},
   },
   auditFindings: {
@@ -533,7 +533,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'tampering, loss; by the kinds that `audit verify` prints',
+    help: 'Findings of `audit verify` (tampering or loss), by kind',
     labels: {
       kind: [
         'missing-record',
@@ -561,7 +561,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'how much leaves the log for its archive',
+    help: 'Records that moved from the event log to its archive',
     labels: {},
   },
   archiveRounds: {
@@ -570,7 +570,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'whether archiving works',
+    help: 'Rounds of archiving, by result',
     labels: { result: ['done', 'failed'] },
   },
   // Projections
@@ -580,7 +580,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'how far behind',
+    help: 'Valid events that the projection has not applied yet',
     labels: { projection: { atMost: 12 } },
   },
   projectionLag: {
@@ -589,7 +589,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 's',
     on: 'coordinator',
-    help: 'age of the oldest unapplied',
+    help: 'Age of the oldest event that the projection has not applied yet',
     labels: { projection: { atMost: 12 } },
   },
   projectionStopped: {
@@ -598,7 +598,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: '1: the log is not what its checkpoint says',
+    help: '1 if the projection stopped because the event log does not match its checkpoint',
     labels: { projection: { atMost: 12 } },
   },
   publishingLag: {
@@ -607,7 +607,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 's',
     on: 'coordinator',
-    help: 'age of the oldest event that others were not told of',
+    help: 'Age of the oldest event that is not published yet',
     labels: { to: ['open_lineage', 'public_topic'] },
   },
   published: {
@@ -616,7 +616,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'what others were told; refused: it is left out',
+    help: 'Published messages, by result; refused messages are left out',
     labels: { to: ['open_lineage', 'public_topic'], result: ['sent', 'refused', 'retried'] },
   },
   projectionEvents: {
@@ -625,7 +625,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'speed',
+    help: 'Number of events that the projection applied',
     labels: { projection: { atMost: 12 } },
   },
   projectionWait: {
@@ -634,7 +634,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'coordinator',
-    help: 'reads waiting for their writes',
+    help: 'Time that a read waited until the read models had all events',
     labels: { result: ['passed', 'timeout'] },
     buckets: 'fast',
   },
@@ -644,7 +644,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '1',
     on: 'coordinator',
-    help: 'progress, 1 = none runs',
+    help: 'Progress of a rebuild; 1 if no rebuild runs',
     labels: { projection: { atMost: 12 } },
   },
   deadLetters: {
@@ -653,7 +653,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'open now',
+    help: 'Open dead letters of the projection',
     labels: { projection: { atMost: 12 } },
   },
   // Dependencies
@@ -663,7 +663,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'is the pool too small',
+    help: 'Connections of the pool to Postgres, by state',
     labels: { state: ['idle', 'used', 'limit', 'waiting'] },
   },
   postgresQueryDuration: {
@@ -672,7 +672,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'coordinator',
-    help: 'database RED',
+    help: 'Time of a query to Postgres, by operation',
     labels: { operation: ['append', 'project', 'read', 'migrate'] },
     buckets: 'fast',
   },
@@ -682,7 +682,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'SQLSTATE class',
+    help: 'Errors of Postgres, by class of the SQLSTATE',
     labels: { class: ['08', '23', '40', '53', '57', 'other'] },
   },
   kafkaRequestDuration: {
@@ -691,7 +691,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'coordinator',
-    help: 'broker RED',
+    help: 'Time of a request to a Kafka broker, by kind',
     labels: { api: ['Produce', 'Fetch', 'Metadata', 'other'] },
     buckets: 'fast',
   },
@@ -701,7 +701,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'client faults',
+    help: 'Errors of the Kafka client, by kind',
     labels: { kind: ['disconnect', 'crash', 'timeout', 'rebalance'] },
   },
   // Engines
@@ -711,7 +711,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'both',
-    help: 'capacity',
+    help: 'Number of engine processes, by state',
     labels: { state: ['starting', 'spare', 'idle', 'busy'] },
   },
   engineRestarts: {
@@ -720,7 +720,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'both',
-    help: 'why engines die',
+    help: 'Engine processes that ended, by reason',
     labels: { reason: ['memory', 'deadline', 'hang', 'crash', 'cancel', 'recycle'] },
   },
   cancelDuration: {
@@ -729,7 +729,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'both',
-    help: 'target 0.2 s',
+    help: 'Time from a cancel to an idle engine; the target is 0.2 s',
     labels: { how: ['interrupt', 'kill'] },
     buckets: 'fast',
     exemplars: true,
@@ -740,7 +740,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 'By',
     on: 'both',
-    help: 'by the kernel',
+    help: 'Resident memory of an engine, as the kernel measures it',
     labels: { slot: { atMost: 16 } },
   },
   engineMemoryLimitBytes: {
@@ -749,7 +749,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 'By',
     on: 'both',
-    help: 'where the watch kills',
+    help: 'Resident memory at which an engine is killed',
     labels: {},
   },
   duckdbMemoryBytes: {
@@ -758,7 +758,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 'By',
     on: 'both',
-    help: '`duckdb_memory()` by tag',
+    help: 'Memory of an engine by tag, from `duckdb_memory()`',
     labels: { tag: { atMost: 20 } },
   },
   spilledBytes: {
@@ -767,7 +767,7 @@ export const metricNames = {
     kind: 'counter',
     unit: 'By',
     on: 'both',
-    help: 'spill',
+    help: 'Bytes that engines wrote to disk because memory was short',
     labels: {},
   },
   engineStatementDuration: {
@@ -776,7 +776,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'both',
-    help: 'DuckDB alone',
+    help: 'Time of a statement in DuckDB alone',
     labels: { kind: ['fragment', 'metadata'] },
     buckets: 'query',
   },
@@ -787,7 +787,7 @@ export const metricNames = {
     kind: 'histogram',
     unit: 's',
     on: 'both',
-    help: 'RED by route',
+    help: 'Time of an HTTP request, by route',
     labels: {
       method: ['GET', 'POST', 'DELETE', 'PUT', 'HEAD', 'OPTIONS'],
       route: { atMost: 60 },
@@ -801,7 +801,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'both',
-    help: 'before routing',
+    help: 'HTTP requests that were refused before routing, by reason',
     labels: {
       reason: [
         'body_limit',
@@ -823,7 +823,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 's',
     on: 'both',
-    help: "end of the served certificate's validity, seconds since 1970",
+    help: 'End of the validity of the served certificate, seconds since 1970',
     labels: {},
   },
   tlsCertificateLoads: {
@@ -832,7 +832,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'both',
-    help: 'files of the certificate: served, or of no use',
+    help: 'Loads of the certificate files, by result',
     labels: { result: ['served', 'refused'] },
   },
   authentications: {
@@ -841,7 +841,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'both',
-    help: 'attacks, expired secrets',
+    help: 'Authentications of requests, by method and result',
     labels: {
       method: ['none', 'password', 'jwt', 'oauth2', 'certificate', 'shared_secret'],
       result: ['ok', 'refused', 'blocked', 'unavailable'],
@@ -853,7 +853,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'credentials verified anew',
+    help: 'Credentials that were verified, without those that were verified recently',
     labels: { method: ['password', 'jwt', 'oauth2', 'certificate'] },
   },
   filesBroken: {
@@ -862,7 +862,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'coordinator',
-    help: 'files that changed and could not be taken: what was there before is in force',
+    help: '1 if a changed file could not be loaded and its earlier content stays in force',
     labels: {
       file: [
         'rules',
@@ -883,7 +883,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'rules that bite',
+    help: 'Actions that access rules denied',
     labels: {
       action: [
         'select',
@@ -905,7 +905,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: "prepared writes' ends",
+    help: 'Prepared writes, by how they ended',
     labels: { outcome: ['committed', 'rolled_forward', 'refused'] },
   },
   recoveredQueries: {
@@ -914,7 +914,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'what a restart saved',
+    help: 'Open queries that a restart took over, by outcome',
     labels: { outcome: ['resumed', 'finished', 'failed', 'given_up'] },
   },
   recoveryDuration: {
@@ -923,7 +923,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: 's',
     on: 'coordinator',
-    help: 'last restart',
+    help: 'How long the last restart took over open queries',
     labels: {},
   },
   processRestarts: {
@@ -932,17 +932,25 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'both',
-    help: 'counted by the supervisor',
+    help: 'Restarts of processes by the supervisor, by reason',
     labels: { process: ['coordinator', 'worker'], reason: ['exit', 'hang'] },
   },
-  ready: { name: 'quipu.ready', text: 'quipu_ready', kind: 'gauge', unit: '', on: 'both', help: 'serves', labels: {} },
+  ready: {
+    name: 'quipu.ready',
+    text: 'quipu_ready',
+    kind: 'gauge',
+    unit: '',
+    on: 'both',
+    help: '1 if the process serves',
+    labels: {},
+  },
   spans: {
     name: 'quipu.spans',
     text: 'quipu_spans_total',
     kind: 'counter',
     unit: '',
     on: 'both',
-    help: 'is tracing whole',
+    help: 'Number of spans, by result',
     labels: { result: ['exported', 'dropped', 'unsampled'] },
   },
   labelOverflow: {
@@ -951,7 +959,7 @@ export const metricNames = {
     kind: 'counter',
     unit: '',
     on: 'both',
-    help: 'folded into `other`',
+    help: 'Label values that were counted as `other`',
     labels: { label: { atMost: 40 } },
   },
   buildInfo: {
@@ -960,7 +968,7 @@ export const metricNames = {
     kind: 'gauge',
     unit: '',
     on: 'both',
-    help: 'which build',
+    help: 'Version and revision of this process',
     labels: {
       version: { atMost: 4 },
       revision: { atMost: 4 },
