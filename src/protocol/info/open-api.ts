@@ -64,27 +64,27 @@ const path = (name: string, description: string): Json => parameter('path', name
 const query = (name: string, description: string, schema?: Json): Json => parameter('query', name, description, schema)
 
 const queryId = path('queryId', 'Identifier from the POST, yyyymmdd_hhmmss_NNNNN_xxxxx')
-const taskId = path('taskId', 'Query identifier, stage and task number, with dots between')
+const taskId = path('taskId', 'Query identifier, stage and task number, separated by dots')
 const token = path('token', 'Last segment of nextUri')
 /** Suffixes of the three header families and their meaning. A POST uses one family, and its answers use the same. */
 const sessionParts = {
-  User: 'On whose behalf; without it `anonymous`',
-  'Original-User': 'Who asked first, when the user was changed since',
-  Source: 'Which program asks',
-  Catalog: 'Catalog of names that say none',
-  Schema: 'Schema of names that say none; needs a catalog',
-  Path: 'Where functions are looked for',
-  'Time-Zone': 'Zone of the session; without it the zone of the server',
+  User: 'User of the session; default `anonymous`',
+  'Original-User': 'Original user, if the session changed its user',
+  Source: 'Name of the client program',
+  Catalog: 'Catalog for names without a catalog',
+  Schema: 'Schema for names without a schema; needs a catalog',
+  Path: 'Path in which functions are found',
+  'Time-Zone': 'Time zone of the session; default: the time zone of the server',
   Language: 'Language tag',
-  Session: '`name=value` pairs, URL-encoded, with commas between',
-  'Prepared-Statement': '`name=text` pairs, URL-encoded, with commas between',
+  Session: 'Session properties: `name=value` pairs, URL-encoded, separated by commas',
+  'Prepared-Statement': 'Prepared statements: `name=text` pairs, URL-encoded, separated by commas',
   'Transaction-Id': 'An open transaction, or NONE',
-  Role: '`catalog=role` pairs',
-  'Client-Capabilities': 'What the client can read, with commas between',
-  'Client-Tags': 'Tags, with commas between',
-  'Client-Info': 'Anything the client says of itself',
-  'Trace-Token': 'Anything that finds the query again',
-  'Resource-Estimate': '`EXECUTION_TIME`, `CPU_TIME`, `PEAK_MEMORY`',
+  Role: 'Roles: `catalog=role` pairs',
+  'Client-Capabilities': 'Features that the client supports, separated by commas',
+  'Client-Tags': 'Tags of the client, separated by commas',
+  'Client-Info': 'Free text of the client about itself',
+  'Trace-Token': 'Free text by which the client finds the query again',
+  'Resource-Estimate': 'Estimates: `EXECUTION_TIME`, `CPU_TIME`, `PEAK_MEMORY`',
 } as const
 const sessionHeaders = Object.entries(sessionParts).map(([name, description]) =>
   parameter('header', `X-Engine-${name}`, `${description}. X-Trino-${name} and X-Presto-${name} mean the same`),
@@ -94,49 +94,53 @@ const header = (description: string, schema: Json = { type: 'string' }): Json =>
 /** Headers of the answers of a query that changed the session, in the family of its POST. */
 const sessionChanges = Object.fromEntries(
   Object.entries({
-    'Set-Catalog': 'USE: catalog from now on',
-    'Set-Schema': 'USE: schema from now on',
-    'Set-Path': 'SET PATH',
+    'Set-Catalog': 'USE: the new catalog',
+    'Set-Schema': 'USE: the new schema',
+    'Set-Path': 'SET PATH: the new path',
     'Set-Session': 'SET SESSION: `name=value`, URL-encoded',
-    'Clear-Session': 'RESET SESSION: name',
+    'Clear-Session': 'RESET SESSION: the name of the property',
     'Set-Role': 'SET ROLE: `catalog=role`, URL-encoded',
     'Added-Prepare': 'PREPARE: `name=text`, URL-encoded',
-    'Deallocated-Prepare': 'DEALLOCATE PREPARE: name',
-    'Started-Transaction-Id': 'START TRANSACTION: to be sent from now on',
-    'Clear-Transaction-Id': 'COMMIT, ROLLBACK',
-    'Set-Authorization-User': 'SET SESSION AUTHORIZATION',
-    'Reset-Authorization-User': 'RESET SESSION AUTHORIZATION',
+    'Deallocated-Prepare': 'DEALLOCATE PREPARE: the name of the statement',
+    'Started-Transaction-Id': 'START TRANSACTION: the id that the client sends from now on',
+    'Clear-Transaction-Id': 'COMMIT, ROLLBACK: the transaction has ended',
+    'Set-Authorization-User': 'SET SESSION AUTHORIZATION: the new user',
+    'Reset-Authorization-User': 'RESET SESSION AUTHORIZATION: the original user is back',
   }).map(([name, description]) => [`X-Engine-${name}`, header(description)]),
 )
 const internal = [{ clusterSecret: [] }]
 
-const results = json('Status, or rows', ref('QueryResults'), undefined, sessionChanges)
-const unknownQuery = problem('No such query')
-const sequence = { 'X-Engine-Sequence': header('Event of the query that was the last when it was so', integer) }
-const format = query('format', '`json`: a browser, which is sent to the page otherwise, gets the JSON too')
-const asOf = query('asOf', 'As it was after an event of the query (its sequence), or at an ISO 8601 time')
-const stale = { 'X-Engine-Stale': header('Milliseconds the list may be behind', integer) }
+const results = json('The status of the statement, or its rows', ref('QueryResults'), undefined, sessionChanges)
+const unknownQuery = problem('The query does not exist')
+const notAllowed = problem('The user may not see or change this query')
+const uncertain = problem('It is not certain yet whether the end is recorded')
+const sequence = {
+  'X-Engine-Sequence': header('Sequence of the last event of the query that the answer includes', integer),
+}
+const format = query('format', '`json`: a browser gets the JSON, too; without it a browser is redirected to the page')
+const asOf = query('asOf', 'The state after an event of the query (its sequence), or at an ISO 8601 time')
+const stale = { 'X-Engine-Stale': header('How many milliseconds the answer may be behind', integer) }
 const epoch = parameter(
   'header',
   'X-Engine-Epoch',
-  "The coordinator's epoch; a lower one than the worker has seen is 409",
+  'Epoch of the coordinator; if the worker has seen a higher one, it answers 409',
   integer,
 )
 const staleEpoch = problem('A coordinator with a higher epoch has taken over')
 
-const unlikeTask = problem(
-  'A coordinator with a higher epoch has taken over, or a task that is a part of its statement',
-)
+const unlikeTask = problem('A coordinator with a higher epoch has taken over, or the task is a part of its statement')
 
 const page = (description: string): Json => ({
   description,
   content: { 'text/html': { schema: { type: 'string' } } },
 })
-const logIn = path('logIn', 'From WWW-Authenticate of a 401; not longer than ten minutes')
-const unknownLogIn = problem('No address that a 401 gave, or nobody logs in this way here')
+const logIn = path('logIn', 'Identifier from WWW-Authenticate of a 401; valid for ten minutes')
+const unknownLogIn = problem('The address is not from a 401, or this server has no such log-in')
 const logInFailures = {
-  403: page('Not over HTTPS, not from a page of this server, or refused by the identity provider'),
-  404: page('This log-in is over, or never was'),
+  403: page(
+    'The request did not use HTTPS or did not come from a page of this server, or the identity provider refused it',
+  ),
+  404: page('This log-in has ended or never existed'),
   503: page('The identity provider or Postgres does not answer'),
 } as const
 
@@ -144,18 +148,18 @@ const logInFailures = {
 const killing = {
   parameters: [queryId],
   requestBody: {
-    description: 'Why, told in the error; may be empty. At most 16 KiB',
+    description: 'The reason, shown in the error; it may be empty. At most 16 KiB',
     content: { 'text/plain': { schema: { type: 'string' } } },
   },
   responses: {
-    202: nothing('The end is in the event log'),
-    400: problem('Not UTF-8'),
-    403: problem('Not yours to kill'),
-    409: problem('It has ended already, or can only finish'),
-    410: problem('No such query'),
+    202: nothing('The end of the query is recorded in the event log'),
+    400: problem('The message is not UTF-8'),
+    403: problem('The user may not kill this query'),
+    409: problem('The query has already ended, or can only finish'),
+    410: problem('The query does not exist'),
     413: problem('The message is too long'),
     415: problem('The body has a Content-Encoding'),
-    503: problem('Not yet certain'),
+    503: uncertain,
   },
 } as const
 
@@ -167,7 +171,7 @@ const paths = {
       requestBody: { required: true, content: { 'text/plain': { schema: { type: 'string' } } } },
       responses: {
         200: results,
-        400: problem('Empty, not UTF-8, or headers of more than one family'),
+        400: problem('The statement is empty or not UTF-8, or the headers are of more than one family'),
         413: problem('The statement is too long'),
         415: problem('The body has a Content-Encoding'),
         429: problem('Too many open queries'),
@@ -179,60 +183,72 @@ const paths = {
     get: {
       summary: 'Status of a statement, or its next rows',
       parameters: [queryId, token],
-      responses: { 200: results, 404: unknownQuery, 410: problem('A later page was asked for') },
+      responses: { 200: results, 404: unknownQuery, 410: problem('The client has already requested a later page') },
     },
     delete: {
       summary: 'Cancel a statement',
       parameters: [queryId, token, ...sessionHeaders],
-      responses: { 204: nothing('Canceled, or ended before'), 404: unknownQuery, 503: problem('Not yet certain') },
+      responses: {
+        204: nothing('The query was canceled, or it had already ended'),
+        404: unknownQuery,
+        503: uncertain,
+      },
     },
   },
   '/v1/stage/{stageId}/{mac}': {
     delete: {
-      summary: 'End a stage early: the query goes on with what it has',
-      parameters: [path('stageId', 'Query identifier and stage'), path('mac', 'Part of partialCancelUri')],
-      responses: { 204: nothing('Done'), 404: unknownQuery, 409: problem('The query writes') },
+      summary: 'End a stage early: the query continues with the rows that the stage has made',
+      parameters: [path('stageId', 'Query identifier and stage'), path('mac', 'Last segment of partialCancelUri')],
+      responses: {
+        204: nothing('The stage has ended'),
+        404: unknownQuery,
+        409: problem('The query writes data, so it cannot end early'),
+      },
     },
   },
   '/v1/query': {
     get: {
-      summary: 'Open queries and those that ended within 15 minutes, newest first; with filters all others too',
+      summary:
+        'Open queries and queries that ended in the last 15 minutes, newest first; with filters also older queries',
       parameters: [
-        query('state', 'One or more states, with commas between'),
-        query('user', 'Whose'),
-        query('since', 'Created at or after, ISO 8601', { type: 'string', format: 'date-time' }),
-        query('q', 'Part of the first 4,096 characters of the text, in either case'),
-        query('limit', 'At most so many', { type: 'integer', minimum: 1, maximum: 1000 }),
-        query('cursor', 'From the header Link of the page before'),
+        query('state', 'One or more states, separated by commas'),
+        query('user', 'User of the queries'),
+        query('since', 'Only queries that were created at or after this time, ISO 8601', {
+          type: 'string',
+          format: 'date-time',
+        }),
+        query('q', 'Part of the first 4,096 characters of the text; upper and lower case are equal'),
+        query('limit', 'Most queries in the answer', { type: 'integer', minimum: 1, maximum: 1000 }),
+        query('cursor', 'Cursor from the header Link of the page before'),
       ],
       responses: {
         200: json('Queries', listOf('QueryListItem'), undefined, stale),
-        400: problem('A parameter is wrong'),
+        400: problem('A parameter is invalid'),
         503: problem('The history cannot be read'),
       },
     },
   },
   '/v1/query/{queryId}': {
     get: {
-      summary: 'Everything about a query',
+      summary: 'All details of a query',
       parameters: [queryId, asOf, format],
       responses: {
         200: json('The query', ref('QueryInfo'), undefined, sequence),
-        303: nothing('To a browser: the page about it'),
-        400: problem('Not a moment'),
-        403: problem('Not yours'),
+        303: nothing('For a browser: redirects to the page of the query'),
+        400: problem('asOf is neither a sequence nor a time'),
+        403: notAllowed,
         404: unknownQuery,
-        410: problem('Its data was forgotten'),
-        503: problem('Cannot be said now'),
+        410: problem('The data of the query was forgotten'),
+        503: problem('The history cannot be read now'),
       },
     },
     delete: {
       summary: 'Cancel a query',
       parameters: [queryId],
       responses: {
-        204: nothing('Canceled, ended before, or never there'),
-        403: problem('Not yours'),
-        503: problem('Not yet certain'),
+        204: nothing('The query was canceled, had already ended, or never existed'),
+        403: notAllowed,
+        503: uncertain,
       },
     },
   },
@@ -244,21 +260,22 @@ const paths = {
   },
   '/v1/query/{queryId}/preempted': {
     put: {
-      summary: 'Kill a query for the sake of others: it fails with ADMINISTRATIVELY_PREEMPTED and the message',
+      summary: 'Kill a query to make room for other queries: it fails with ADMINISTRATIVELY_PREEMPTED and the message',
       ...killing,
     },
   },
   '/v1/query/{queryId}/forget': {
     post: {
-      summary: 'Take the data of an ended query out of log and read models',
-      description: 'For the cluster secret, with `by`; and for users to whom the rules let write system information',
+      summary: 'Remove the data of an ended query from the event log and the read models',
+      description:
+        'Allowed with the cluster secret (then `by` names the user), and for users who may write system information by the access rules',
       parameters: [queryId],
       responses: {
-        200: json('Done', { type: 'object', properties: { events: integer } }),
-        401: problem('Neither a user nor the cluster secret'),
-        403: problem('A user who may not'),
+        200: json('How many events lost their data', { type: 'object', properties: { events: integer } }),
+        401: problem('The request has neither a user nor the cluster secret'),
+        403: problem('The user may not do this'),
         404: unknownQuery,
-        409: problem('It has not ended, or lies in a log that cannot forget'),
+        409: problem('The query has not ended, or the log cannot forget'),
       },
     },
   },
@@ -267,40 +284,40 @@ const paths = {
       summary: 'The events of a query as CloudEvents',
       parameters: [
         queryId,
-        query('after', 'Sequence to begin after', integer),
-        query('limit', 'At most so many', integer),
+        query('after', 'Sequence after which the answer begins', integer),
+        query('limit', 'Most events in the answer', integer),
       ],
       responses: {
         200: json('Events, oldest first', listOf('CloudEvent'), 'application/cloudevents-batch+json', stale),
-        403: problem('Not yours'),
+        403: notAllowed,
         404: unknownQuery,
-        410: problem('Its data was forgotten'),
+        410: problem('The data of the query was forgotten'),
       },
     },
   },
   '/v1/query/{queryId}/digest': {
     get: {
-      summary: 'The digest of the rows of a finished query, by a key of the cluster; for who may have the rows',
+      summary: 'The keyed digest of the rows of a finished query, for users who may see the rows',
       parameters: [queryId],
       responses: {
         200: json('Digest', ref('ResultDigest')),
-        403: problem('Not yours'),
-        404: problem('No such query, or it has no digest'),
-        409: problem('It has not ended'),
-        410: problem('Its data was forgotten'),
+        403: notAllowed,
+        404: problem('The query does not exist, or has no digest'),
+        409: problem('The query has not ended'),
+        410: problem('The data of the query was forgotten'),
       },
     },
   },
   '/v1/query/{queryId}/trace': {
     get: {
-      summary: 'The trace of an ended query, made of its events, in the JSON of OTLP',
+      summary: 'The trace of an ended query as OTLP JSON, made from its events',
       parameters: [queryId],
       responses: {
         200: json('Resource spans', ref('OtlpTrace')),
-        403: problem('Not yours'),
+        403: notAllowed,
         404: unknownQuery,
-        410: problem('Its data was forgotten'),
-        409: problem('It has not ended'),
+        410: problem('The data of the query was forgotten'),
+        409: problem('The query has not ended'),
       },
     },
   },
@@ -308,29 +325,33 @@ const paths = {
     get: {
       summary: 'All valid events as server-sent events, from now on or after an id',
       description:
-        'Each has its place in the log as `id`, its type as `event` and its CloudEvent as `data`. A client that comes again with the last id it has misses nothing and gets nothing twice, from any coordinator of the log. Without the right to see all, the events of own queries only.',
+        'Each message has its position in the log as `id`, its type as `event` and its CloudEvent as `data`. A client that reconnects with its last id misses no event and gets none twice, from any coordinator of the log. Users without the right to see all queries get only the events of their own queries.',
       parameters: [
-        query('query', 'Only of these queries; ids with commas between'),
-        query('user', 'Only of queries of these users'),
-        query('type', 'Only of these types: `QueryFinished` or `quipu.query.finished`'),
-        query('state', 'Only of queries that are in one of these states after the event'),
-        query('after', 'An id, or `beginning`; the header comes first'),
-        parameter('header', 'Last-Event-ID', 'The last id that was received'),
+        query('query', 'Only events of these queries; ids separated by commas'),
+        query('user', 'Only events of queries of these users'),
+        query('type', 'Only events of these types: `QueryFinished` or `quipu.query.finished`'),
+        query('state', 'Only events after which the query is in one of these states'),
+        query('after', 'An id, or `beginning`; the header Last-Event-ID overrides it'),
+        parameter('header', 'Last-Event-ID', 'Last id that the client received'),
       ],
       responses: {
-        200: json('Events without end; a comment every 15 seconds', { type: 'string' }, 'text/event-stream'),
-        400: problem('A parameter is wrong'),
-        403: problem('Not yours'),
+        200: json(
+          'An endless stream of events, with a comment every 15 seconds',
+          { type: 'string' },
+          'text/event-stream',
+        ),
+        400: problem('A parameter is invalid'),
+        403: notAllowed,
         404: unknownQuery,
-        410: problem('The log ends before that id'),
+        410: problem('The log ends before this id'),
         429: problem('Too many readers'),
-        503: problem('The event log does not answer, or the coordinator is about to end'),
+        503: problem('The event log does not answer, or the coordinator is about to stop'),
       },
     },
   },
   '/v1/system/sightings': {
     post: {
-      summary: 'A coordinator that follows tells the one that writes whom it has let in and refused, and how often',
+      summary: 'A follower reports to the writer which users it admitted and refused, and how often',
       security: internal,
       requestBody: {
         required: true,
@@ -339,15 +360,15 @@ const paths = {
         },
       },
       responses: {
-        200: json('What is remembered of these failures', ref('Remembered')),
-        400: problem('Not what a coordinator tells'),
-        401: problem('Not from a coordinator'),
+        200: json('What the writer remembers about these failures', ref('Remembered')),
+        400: problem('The body is not a valid report of a coordinator'),
+        401: problem('The request is not from a coordinator'),
       },
     },
   },
   '/v1/system/anchor-key': {
     post: {
-      summary: 'A coordinator that follows shows its anchor key to the one that writes, and vouches for that one’s key',
+      summary: 'A follower shows its anchor key to the writer, and signs the key of the writer',
       security: internal,
       requestBody: {
         required: true,
@@ -356,16 +377,16 @@ const paths = {
         },
       },
       responses: {
-        200: json('The key of the one that writes', ref('IntroducedKey')),
-        400: problem('Not what a coordinator tells'),
-        401: problem('Not from a coordinator'),
+        200: json('The key of the writer', ref('IntroducedKey')),
+        400: problem('The body is not a valid report of a coordinator'),
+        401: problem('The request is not from a coordinator'),
         403: problem('The key does not prove that it belongs to this cluster'),
       },
     },
   },
   '/v1/system/rebuilt': {
     post: {
-      summary: 'The command that rebuilt the read models tells of it',
+      summary: 'The command that rebuilt the read models reports it',
       security: internal,
       requestBody: {
         required: true,
@@ -375,56 +396,56 @@ const paths = {
       },
       responses: {
         204: nothing('Recorded'),
-        400: problem('Not a rebuild'),
-        401: problem('Without the cluster secret'),
+        400: problem('The body is not a report of a rebuild'),
+        401: problem('The request has no cluster secret'),
       },
     },
   },
   '/v1/replay': {
     post: {
-      summary: 'A replay of recorded statements begins: it is in the record before its first statement runs',
+      summary: 'Record that a replay begins, before its first statement runs',
       requestBody: { required: true, content: { 'application/json': { schema: ref('ReplayBeginning') } } },
       responses: {
         200: json('Recorded', { type: 'object', properties: { replayId: { type: 'string' } } }),
-        400: problem('Not a replay'),
-        401: problem('Nobody'),
-        403: problem('Who may run nothing'),
-        429: problem('Too many replays of this user in a minute'),
+        400: problem('The body is not a valid replay'),
+        401: problem('The request has no valid credential'),
+        403: problem('The user may not run statements'),
+        429: problem('This user started too many replays within a minute'),
       },
     },
   },
   '/v1/replay/{replayId}': {
     put: {
-      summary: 'How far a replay is, and how it ended',
-      parameters: [path('replayId', 'Of the answer to its beginning')],
+      summary: 'Record the progress of a replay, or its end',
+      parameters: [path('replayId', 'Identifier from the answer to POST /v1/replay')],
       requestBody: { required: true, content: { 'application/json': { schema: ref('ReplayReport') } } },
       responses: {
-        204: nothing('Recorded, or told too soon after the last time'),
-        400: problem('Not a report'),
-        401: problem('Nobody'),
-        403: problem('Who may run nothing'),
-        404: problem('Not a replay of this user'),
-        409: problem('It has ended'),
-        429: problem("Too much is told of this user's replays in a minute"),
+        204: nothing('Recorded, or skipped because the last report was very recent'),
+        400: problem('The body is not a valid report'),
+        401: problem('The request has no valid credential'),
+        403: problem('The user may not run statements'),
+        404: problem('This user has no such replay'),
+        409: problem('The replay has ended'),
+        429: problem('Too many reports about replays of this user within a minute'),
       },
     },
   },
   '/v1/resourceGroupState': {
     get: {
-      summary: 'The resource groups at the top',
+      summary: 'The root resource groups',
       responses: { 200: json('Groups', listOf('ResourceGroupInfo')) },
     },
   },
   '/v1/resourceGroupState/{group}': {
     get: {
-      summary: 'A resource group, with what runs in it as far as who asks may see it',
-      parameters: [path('group', 'Its names from the top, a segment of the path each')],
-      responses: { 200: json('The group', ref('ResourceGroupInfo')), 404: problem('There is no such group') },
+      summary: 'A resource group, with its running queries that the user may see',
+      parameters: [path('group', 'Names of the group from the root, each a segment of the path')],
+      responses: { 200: json('The group', ref('ResourceGroupInfo')), 404: problem('The group does not exist') },
     },
   },
   '/v1/node': {
     get: {
-      summary: 'The workers known, with decaying counters',
+      summary: 'The known workers, with decaying counters',
       responses: { 200: json('Nodes', listOf('NodeInfo'), 'application/javascript') },
     },
   },
@@ -436,10 +457,10 @@ const paths = {
   },
   '/v1/node/{nodeId}/state': {
     put: {
-      summary: 'Have a worker take no new tasks, and end when nobody needs those that it has',
+      summary: 'Drain a worker: it takes no new tasks, and ends when its tasks are no longer needed',
       description:
-        'At the coordinator that writes the log. For the cluster secret, with `by`; and for users to whom the rules let write system information',
-      parameters: [path('nodeId', 'Which')],
+        'Only the writer answers. Allowed with the cluster secret (then `by` names the user), and for users who may write system information by the access rules',
+      parameters: [path('nodeId', 'Identifier of the worker')],
       requestBody: {
         required: true,
         content: {
@@ -454,27 +475,27 @@ const paths = {
         },
       },
       responses: {
-        200: json('It takes no new tasks', {
+        200: json('The worker takes no new tasks', {
           type: 'object',
           properties: { nodeId: { type: 'string' }, uri: { type: 'string' }, state: { type: 'string' } },
         }),
-        400: problem('Another state'),
-        401: problem('Neither a user nor the cluster secret'),
-        403: problem('A user who may not'),
-        404: problem('There is no such worker'),
-        503: problem('The worker does not answer, or the event log'),
+        400: problem('The state is not SHUTTING_DOWN'),
+        401: problem('The request has neither a user nor the cluster secret'),
+        403: problem('The user may not do this'),
+        404: problem('The worker does not exist'),
+        503: problem('The worker or the event log does not answer'),
       },
     },
   },
   '/v1/announcement': {
     put: {
-      summary: 'A worker tells that it is there, each second',
+      summary: 'A worker announces itself, each second',
       security: internal,
       requestBody: { required: true, content: { 'application/json': { schema: ref('Announcement') } } },
       responses: {
-        204: nothing('Heard'),
-        400: problem('Not an announcement'),
-        401: problem('Without the cluster secret'),
+        204: nothing('The announcement was received'),
+        400: problem('The body is not a valid announcement'),
+        401: problem('The request has no cluster secret'),
       },
     },
   },
@@ -482,18 +503,18 @@ const paths = {
     delete: {
       summary: 'A worker leaves',
       security: internal,
-      parameters: [path('nodeId', 'Which')],
-      responses: { 204: nothing('Gone'), 401: problem('Without the cluster secret') },
+      parameters: [path('nodeId', 'Identifier of the worker')],
+      responses: { 204: nothing('The worker is removed'), 401: problem('The request has no cluster secret') },
     },
   },
   '/v1/task': {
     get: {
-      summary: 'Every task known to the server',
-      parameters: [query('since', 'Internal: wait for tasks that changed since a version')],
-      responses: { 200: json('Tasks', listOf('TaskInfo')), 401: problem('Without the cluster secret') },
+      summary: 'All tasks that the server knows',
+      parameters: [query('since', 'Internal: wait for tasks that changed after this version')],
+      responses: { 200: json('Tasks', listOf('TaskInfo')), 401: problem('The request has no cluster secret') },
     },
     delete: {
-      summary: 'Internal, of a worker: tasks that ended queries leave behind; unknown ones are gone already',
+      summary: 'Internal, on a worker: delete tasks of ended queries; unknown tasks are ignored',
       security: internal,
       parameters: [epoch],
       requestBody: {
@@ -505,10 +526,10 @@ const paths = {
         },
       },
       responses: {
-        204: nothing('Gone'),
-        400: problem('Not a list of tasks'),
-        401: problem('Without the cluster secret'),
-        405: problem('Asked of a coordinator'),
+        204: nothing('The tasks are deleted'),
+        400: problem('The body is not a list of tasks'),
+        401: problem('The request has no cluster secret'),
+        405: problem('This server is a coordinator'),
         409: staleEpoch,
       },
     },
@@ -519,9 +540,9 @@ const paths = {
       parameters: [taskId, asOf],
       responses: {
         200: json('The task', ref('TaskInfo'), undefined, sequence),
-        400: problem('Not a moment, or asked of a worker'),
-        404: problem('No such task, or not then'),
-        503: problem('What was then cannot be said now'),
+        400: problem('asOf is neither a sequence nor a time, or this server is a worker'),
+        404: problem('The task does not exist, or did not exist then'),
+        503: problem('The history cannot be read now'),
       },
     },
     post: {
@@ -531,9 +552,9 @@ const paths = {
       requestBody: { required: true, content: { 'application/json': { schema: ref('TaskUpdate') } } },
       responses: {
         200: json('The task', ref('TaskInfo')),
-        400: problem('Not a task update'),
-        401: problem('Without the cluster secret'),
-        404: problem('Asked of a coordinator'),
+        400: problem('The body is not a valid task update'),
+        401: problem('The request has no cluster secret'),
+        404: problem('This server is a coordinator'),
         409: staleEpoch,
       },
     },
@@ -542,78 +563,78 @@ const paths = {
       security: internal,
       parameters: [taskId],
       responses: {
-        200: json('The task at its end', ref('TaskInfo')),
-        404: problem('No such task'),
+        200: json('The task after its end', ref('TaskInfo')),
+        404: problem('The task does not exist'),
         409: staleEpoch,
       },
     },
   },
   '/v1/task/{taskId}/results/{outputId}/{token}': {
     get: {
-      summary: 'A page of a task',
+      summary: 'A page of rows of a task',
       security: internal,
       parameters: [
         taskId,
         path('outputId', 'Output buffer'),
         path('token', 'Number of the page'),
         epoch,
-        parameter('header', 'X-Engine-Max-Wait', 'How long to wait for the page, `500ms`'),
+        parameter('header', 'X-Engine-Max-Wait', 'How long the worker waits for the page, for example `500ms`'),
         parameter(
           'header',
           'X-Engine-Acknowledge',
-          'Pages before this one may go; fetching alone lets none go',
+          'The worker may delete pages before this one; fetching alone deletes none',
           integer,
         ),
       ],
       responses: {
         200: json('Rows', { type: 'array' }, undefined, {
-          'X-Engine-Task-Instance-Id': header('Of the process that holds the task'),
+          'X-Engine-Task-Instance-Id': header('Identifier of the process that holds the task'),
           'X-Engine-Page-Token': header('Number of this page', integer),
-          'X-Engine-Page-Next-Token': header('Number to ask for next', integer),
-          'X-Engine-Buffer-Complete': header('`true`: nothing follows'),
+          'X-Engine-Page-Next-Token': header('Number of the next page', integer),
+          'X-Engine-Buffer-Complete': header('`true`: no page follows'),
           'X-Engine-Page-Sha256': header("SHA-256 of the page's bytes"),
         }),
-        204: nothing('Not there yet, or nothing follows'),
-        404: problem('No such task, or no such page'),
+        204: nothing('The page is not ready yet, or no page follows'),
+        404: problem('The task or the page does not exist'),
         409: unlikeTask,
-        410: problem('The page was acknowledged'),
+        410: problem('The page was already acknowledged'),
       },
     },
   },
   '/v1/task/{taskId}/results/{outputId}': {
     delete: {
-      summary: 'Drop output of a task',
+      summary: 'Delete the output of a task',
       security: internal,
       parameters: [taskId, path('outputId', 'Output buffer'), query('before', 'Only pages before this one', integer)],
-      responses: { 204: nothing('Dropped'), 404: problem('No such task'), 409: unlikeTask },
+      responses: { 204: nothing('The output is deleted'), 404: problem('The task does not exist'), 409: unlikeTask },
     },
   },
   '/v1/info': {
-    get: { summary: 'What this server is', responses: { 200: json('The server', ref('ServerInfo')) } },
+    get: { summary: 'Version and role of this server', responses: { 200: json('The server', ref('ServerInfo')) } },
   },
   '/v1/status': {
-    get: { summary: 'How this server does', responses: { 200: json('Its state', ref('ServerStatus')) } },
+    get: { summary: 'Health of this server', responses: { 200: json('Its state', ref('ServerStatus')) } },
   },
   '/oauth2/token/initiate/{logIn}': {
     get: {
-      summary: 'To a user: which program asks to be logged in, from where',
+      summary: 'Show the user which program requests a log-in, and from where',
       parameters: [logIn],
       responses: { 200: page('A form that sends the POST'), ...logInFailures },
     },
     post: {
-      summary: 'The user confirms; his browser goes on to the identity provider',
+      summary: 'The user confirms; the browser continues at the identity provider',
       parameters: [logIn],
       responses: {
-        200: page('Leads to the identity provider'),
+        200: page('Redirects to the identity provider'),
         ...logInFailures,
-        409: page('The log-in has come to its end'),
-        429: page('Too many log-ins are under way'),
+        409: page('The log-in has ended'),
+        429: page('Too many log-ins are in progress'),
       },
     },
   },
   '/oauth2/revoke': {
     post: {
-      summary: 'A program logs out (RFC 7009): its token, and those that would follow it, are none any more',
+      summary: 'A program logs out (RFC 7009): its token and later tokens of the same log-in become invalid',
       requestBody: {
         required: true,
         content: {
@@ -623,60 +644,61 @@ const paths = {
         },
       },
       responses: {
-        200: nothing('It is none, or was none'),
-        400: problem('Not UTF-8'),
-        403: problem('Not over HTTPS'),
-        413: problem('Too long'),
-        415: problem('Not a form'),
+        200: nothing('The token is invalid now, or already was'),
+        400: problem('The body is not UTF-8'),
+        403: problem('The request did not use HTTPS'),
+        413: problem('The body is too long'),
+        415: problem('The body is not a form'),
         503: problem('Postgres does not answer'),
       },
     },
   },
   '/oauth2/callback': {
     get: {
-      summary: 'Where the identity provider sends the browser back to',
+      summary: 'Address to which the identity provider sends the browser back',
       parameters: [
-        query('state', 'Which log-in'),
-        query('code', "The provider's code"),
-        query('iss', 'Which provider'),
-        query('error', 'Why there is no code'),
-        query('error_description', 'The same in words'),
+        query('state', 'Identifies the log-in'),
+        query('code', 'Code of the provider'),
+        query('iss', 'Issuer: names the provider'),
+        query('error', 'Reason why there is no code'),
+        query('error_description', 'The reason in words'),
       ],
       responses: {
-        200: page('Logged in'),
-        400: page('Of another browser, over, or used before'),
+        200: page('The user is logged in'),
+        400: page('The log-in belongs to another browser, has ended, or was already used'),
         ...logInFailures,
-        409: page('The program does not wait any more'),
+        409: page('The program no longer waits for the token'),
       },
     },
   },
   '/oauth2/token/{logIn}': {
     get: {
-      summary: 'The token of a program whose user logs in; waits ten seconds for it, and gives it once',
+      summary:
+        'The token for a program whose user logs in. The server waits up to ten seconds, and gives the token once',
       parameters: [logIn],
       responses: {
-        200: json('One of the three', {
+        200: json('Exactly one of the three fields', {
           type: 'object',
           properties: {
-            token: { type: 'string', description: 'To be sent as `Authorization: Bearer`' },
+            token: { type: 'string', description: 'The client sends it as `Authorization: Bearer`' },
             error: { type: 'string' },
-            nextUri: { type: 'string', description: 'Nothing yet: ask there' },
+            nextUri: { type: 'string', description: 'There is no token yet: the client requests this address next' },
           },
         }),
-        403: problem('Not over HTTPS'),
+        403: problem('The request did not use HTTPS'),
         404: unknownLogIn,
-        503: problem('Postgres does not answer, or too many wait'),
+        503: problem('Postgres does not answer, or too many programs wait'),
       },
     },
     delete: {
-      summary: 'The program has what it wanted, or does not want it any more',
+      summary: 'The program has its token, or no longer needs it',
       parameters: [logIn],
-      responses: { 204: nothing('Nothing is kept'), 404: unknownLogIn, 503: problem('Postgres does not answer') },
+      responses: { 204: nothing('The log-in is deleted'), 404: unknownLogIn, 503: problem('Postgres does not answer') },
     },
   },
   '/metrics': {
     get: {
-      summary: 'Figures for Prometheus',
+      summary: 'Metrics for Prometheus',
       responses: { 200: json('OpenMetrics text', { type: 'string' }, 'application/openmetrics-text') },
     },
   },
@@ -687,15 +709,21 @@ const paths = {
 
 /** Refusals that any endpoint can return. */
 const refusals = {
-  BadRequest: [400, problem('Target, headers or body cannot be read')],
-  Unauthenticated: [401, problem('Who asks is not known: WWW-Authenticate has the ways to log in')],
-  Forbidden: [403, problem('He may not, a page of another site asks, or a secret came over plain HTTP')],
+  BadRequest: [400, problem('The target, the headers or the body cannot be read')],
+  Unauthenticated: [401, problem('The request has no valid credential: WWW-Authenticate lists the ways to log in')],
+  Forbidden: [
+    403,
+    problem('The user may not do this, the request came from a page of another site, or a secret came over plain HTTP'),
+  ],
   TooManyRequests: [
     429,
-    problem('Too many log-ins or reads at once, or too many that failed: Retry-After says when to come again'),
+    problem('Too many log-ins or reads at once, or too many failed log-ins: Retry-After says when to try again'),
   ],
-  TooManyHeaders: [431, problem('Too many headers, or too long ones')],
-  Unavailable: [503, problem('It starts, or what it needs does not answer: Retry-After says when to come again')],
+  TooManyHeaders: [431, problem('There are too many headers, or they are too long')],
+  Unavailable: [
+    503,
+    problem('The server starts, or a service that it needs does not answer: Retry-After says when to try again'),
+  ],
 } as const
 
 const anywhere = Object.fromEntries(

@@ -10,11 +10,11 @@ import { distributionSchema, taskStates, outputBufferStates } from '../../execut
 const duration = z
   .string()
   .regex(/^\d+\.\d\d(ns|us|ms|s|m)$/)
-  .describe('A number and its unit: ns, us, ms, s or m')
+  .describe('A number with its unit: ns, us, ms, s or m')
 const dataSize = z
   .string()
   .regex(/^\d+(\.\d\d)?(B|kB)$/)
-  .describe('A number and its unit: B or kB, of 1024 bytes')
+  .describe('A number with its unit: B, or kB (1024 bytes)')
 const timestamp = z.iso.datetime({ offset: true })
 const count = z.int().min(0)
 const uri = z.url()
@@ -87,9 +87,9 @@ export const queryResults = z.looseObject({
   id: z.string(),
   infoUri: uri,
   partialCancelUri: uri.optional(),
-  nextUri: uri.optional().describe('Where to fetch more; absent in the last answer'),
+  nextUri: uri.optional().describe('Address of the next answer; absent in the last one'),
   columns: z.array(z.looseObject({ name: z.string(), type: z.string(), typeSignature: z.unknown() })).optional(),
-  data: z.array(z.array(z.unknown())).optional().describe('Rows; absent when the answer carries none'),
+  data: z.array(z.array(z.unknown())).optional().describe('Rows; absent if the answer has none'),
   stats: statementStats,
   error: queryError.optional(),
   warnings: z.array(warning),
@@ -140,7 +140,7 @@ const operatorSummary = z.looseObject({
   unknown: z
     .array(z.enum(['inputPositions', 'outputPositions']))
     .optional()
-    .describe('Counts that nobody made, and that are 0 here; only of a task that was not profiled'),
+    .describe('Counts that were not measured and are 0 here; only for a task that was not profiled'),
   info: z.looseObject({}).optional(),
 })
 
@@ -179,9 +179,9 @@ export const taskInfoSchema = z.looseObject({
     profiled: z
       .boolean()
       .describe(
-        'False: the engine did not measure operators. The pipelines are those of the plan, with the rows and bytes that the splits and the output determine; the times of the task stand at its output pipeline',
+        'False: the engine did not measure operators. The pipelines come from the plan, with the rows and bytes that follow from the splits and the output. The output pipeline has the times of the whole task',
       ),
-    pipelines: z.array(pipelineInfo).describe('Empty for a task that did not begin or was cancelled'),
+    pipelines: z.array(pipelineInfo).describe('Empty for a task that did not begin or was canceled'),
   }),
   failures: z.array(z.looseObject({ type: z.string(), message: z.string() })),
   outputs: z.looseObject({}),
@@ -292,8 +292,8 @@ export const queryListItemSchema = z.looseObject({
   session,
   state: queryState,
   self: uri,
-  query: z.string().describe('Its first 4,096 characters'),
-  queryTruncated: z.literal(true).optional().describe('`self` has more of the text'),
+  query: z.string().describe('First 4,096 characters of the text'),
+  queryTruncated: z.literal(true).optional().describe('True: the text is longer; `self` has more of it'),
   queryStats: listedQueryStats,
 })
 
@@ -314,7 +314,9 @@ export const queryInfoSchema = z.looseObject({
   outputStage: stageInfo.optional().describe('Absent until the query is planned'),
   errorType: z.string().optional(),
   errorCode: z.looseObject({ code: z.int(), name: z.string(), type: z.string() }).optional(),
-  endedBy: endedBySchema.optional().describe('Who killed or canceled it by its id, for those who may know'),
+  endedBy: endedBySchema
+    .optional()
+    .describe('User who killed or canceled the query by its id; only shown to users who may see it'),
 })
 
 export const cloudEvent = z.looseObject({
