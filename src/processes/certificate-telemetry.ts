@@ -10,10 +10,10 @@ export function certificateTelemetry(logger: Logger, meters: () => Meters): (new
       return logger.error(
         'tls.trouble',
         { err: news.error },
-        'The files of the certificate are of no use: the one before goes on',
+        'The certificate files could not be loaded: the earlier certificate stays in use',
       )
     meters().set('tlsCertificateExpiry', {}, news.validUntil.getTime() / 1000)
     const { names, validUntil } = news
-    logger.info('tls.certificate', { names, validUntil }, 'Clients are shown this certificate')
+    logger.info('tls.certificate', { names, validUntil }, 'The server uses this certificate')
   }
 }

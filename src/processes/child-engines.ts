@@ -19,7 +19,7 @@ export function createChildLauncher(
 
   return {
     userOf(slot) {
-      if (slot >= slots) throw new Error(`There are users for ${slots} engines only`)
+      if (slot >= slots) throw new Error(`There are only user ids for ${slots} engines`)
       return firstUser + slot
     },
     start(slot, start) {

@@ -12,7 +12,7 @@ export interface Handshakes {
 /** A well-behaved client has finished its handshake by then. */
 const LAST_MOMENT_MS = 1_000
 
-const PLAIN_ANSWER = 'This port speaks HTTPS: call it by https://\n'
+const PLAIN_ANSWER = 'This port speaks HTTPS: use https://\n'
 const PLAIN_HEAD = [
   'HTTP/1.1 400 Bad Request',
   'Content-Type: text/plain',

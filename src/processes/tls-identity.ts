@@ -121,12 +121,12 @@ function openFiles(paths: readonly string[], last: ServedIdentity | undefined, n
 
 /** @throws Error when key and certificate do not match, or are not valid */
 function check(pair: ServedIdentity): CertificateNews {
-  if (/ENCRYPTED/.test(pair.key)) throw new Error('the key has a passphrase, which nobody can enter here')
+  if (/ENCRYPTED/.test(pair.key)) throw new Error('the key has a passphrase: use a key without one')
   createSecureContext(secureOptionsOf(pair))
   const certificate = new X509Certificate(pair.cert)
   // OpenSSL accepts a key of another kind, and then fails at every handshake.
   if (!certificate.checkPrivateKey(createPrivateKey(pair.key)))
-    throw new Error('the key is not that of the certificate')
+    throw new Error('the key does not belong to the certificate')
   const { subjectAltName, subject, validTo, raw } = certificate
   return {
     kind: 'serves',

@@ -24,7 +24,7 @@ export function publishedCheckpoints(query: QueryRows): PublishedCheckpoints {
     try {
       return await query(text, values)
     } catch (cause) {
-      throw new LogUnavailable('The checkpoint of what is published cannot be had', { cause })
+      throw new LogUnavailable('The checkpoint of the published events cannot be read or stored', { cause })
     }
   }
   const save = async (name: string, checkpoint: Checkpoint): Promise<void> => {

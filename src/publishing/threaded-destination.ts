@@ -42,7 +42,7 @@ export function threadedDestination(program: URL, settings: unknown, env: NodeJS
 
   return {
     deliver(messages) {
-      if (closed) return Promise.resolve(trouble('It is closed'))
+      if (closed) return Promise.resolve(trouble('Publishing is closed'))
       return new Promise((resolve) => {
         answer = resolve
         thread ??= begin()
@@ -61,7 +61,7 @@ export function threadedDestination(program: URL, settings: unknown, env: NodeJS
       ])
       clearTimeout(late)
       await last.terminate()
-      settle(trouble('It is closed'))
+      settle(trouble('Publishing is closed'))
     },
   }
 }

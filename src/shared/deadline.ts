@@ -46,7 +46,7 @@ export function endingAfter(ms: number, until: AbortSignal): TimeLimit {
   const end = (): void => ending.abort(until.reason)
   const timer = setTimeout(() => {
     over = true
-    ending.abort(new DOMException(`Not within ${ms} ms`, 'TimeoutError'))
+    ending.abort(new DOMException(`No result within ${ms} ms`, 'TimeoutError'))
   }, ms)
   until.addEventListener('abort', end)
   if (until.aborted) end()

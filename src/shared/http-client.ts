@@ -72,10 +72,10 @@ export function askServer(
       answer.on('data', (part: Buffer) => {
         parts.push(part)
         bytes += part.length
-        if (bytes > mostBytes) asked.destroy(new AnswerTooLarge(`It answered with more than ${mostBytes} bytes`))
+        if (bytes > mostBytes) asked.destroy(new AnswerTooLarge(`The answer has more than ${mostBytes} bytes`))
       })
       answer.on('error', reject)
-      answer.on('close', () => reject(new Error('the answer broke off')))
+      answer.on('close', () => reject(new Error('the connection broke before the answer was complete')))
       answer.on('end', () =>
         resolve({
           status: answer.statusCode ?? 0,

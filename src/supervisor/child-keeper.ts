@@ -200,7 +200,7 @@ export class ChildKeeper {
       if (this.#isLast) {
         this.#retired = true
         const how = code === EXIT_DRAINED ? '' : `, but ${describe(code, reason)}`
-        this.#host.print(`${this.#spec.name} has ended, as it was asked to${how}`)
+        this.#host.print(`${this.#spec.name} has ended as requested${how}`)
         return this.#host.retired()
       }
       const said = line ?? `${this.#spec.name} ended ${describe(code, reason)}`
@@ -316,7 +316,7 @@ export class ChildKeeper {
 }
 
 function describe(code: number | string, reason: RestartCount['reason']): string {
-  if (reason === 'hang') return 'after its silence'
+  if (reason === 'hang') return 'after it was silent'
   return typeof code === 'number' ? `with exit code ${code}` : `by ${code}`
 }
 

@@ -159,7 +159,7 @@ function read(path: string): Found | undefined {
     file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EACCES')
-      throw new Error(`${path} is another user's: start as that user, or as root`)
+      throw new Error(`${path} belongs to another user: start as that user, or as root`)
     const link = lstatSync(path, { bigint: true, throwIfNoEntry: false })
     return link && { id: idOf(link), state: undefined, isOurs: false }
   }

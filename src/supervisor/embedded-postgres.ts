@@ -229,7 +229,7 @@ async function launch(server: Server): Promise<EmbeddedPostgres> {
       continue
     }
     if (!gone && child.pid !== undefined) signal(child.pid, 'SIGQUIT')
-    const why = /(?:FATAL|PANIC): +(.*)/.exec(lines)?.[1] ?? lastLine(lines) ?? 'it said nothing'
+    const why = /(?:FATAL|PANIC): +(.*)/.exec(lines)?.[1] ?? lastLine(lines) ?? 'it printed no reason'
     throw new Error(`Postgres did not start: ${why} (${server.log})`)
   }
 }

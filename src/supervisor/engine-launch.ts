@@ -23,7 +23,7 @@ export interface EngineLaunch {
 const PROGRAM = fileURLToPath(
   new URL('./engine-launcher.js', import.meta.url.replace('/src/supervisor/', '/dist/supervisor/')),
 )
-const WORDS = 'The process that started it is gone'
+const WORDS = 'The process that started the engine is gone'
 
 /** An engine that a child requested and that has not ended. */
 interface Run {

@@ -60,7 +60,7 @@ export function handOverDataFolder(dataDir: string, user: PosixUser): void {
     const names = readdirSync(top.path)
     if (uid !== user.uid && !isEmpty(names) && !isDataFolder(top.path, names))
       throw new Error(
-        `${dataDir} is not user ${user.name}'s and holds other things than Quipu's: choose another folder`,
+        `${dataDir} does not belong to user ${user.name} and holds files that are not of Quipu: choose another folder`,
       )
     // Until now only root could write there.
     const trusted = uid === 0

@@ -31,7 +31,7 @@ export async function bindSocket(scheme: 'http' | 'https', host: string, port: n
   const { address, family } =
     isIP(host) === 0
       ? await lookup(host).catch(() => {
-          throw new Error(`Cannot listen on ${host}: no such host`)
+          throw new Error(`Cannot listen on ${host}: the host is unknown`)
         })
       : { address: host, family: isIP(host) }
   const handle = createServerHandle(address, port, family)
@@ -49,8 +49,9 @@ export async function bindSocket(scheme: 'http' | 'https', host: string, port: n
 
 function cannotListen(host: string, port: number, error: number): Error {
   const name = getSystemErrorName(error)
-  if (name === 'EADDRINUSE') return new Error(`Port ${port} of ${host} is taken: choose another with --port`)
-  if (name === 'EACCES') return new Error(`Port ${port} of ${host} is not allowed to this user: choose one above 1023`)
-  if (name === 'EADDRNOTAVAIL') return new Error(`Cannot listen on ${host}: it is no address of this machine`)
+  if (name === 'EADDRINUSE') return new Error(`Port ${port} of ${host} is taken: choose another port with --port`)
+  if (name === 'EACCES')
+    return new Error(`This user may not listen on port ${port} of ${host}: choose a port above 1023`)
+  if (name === 'EADDRNOTAVAIL') return new Error(`Cannot listen on ${host}: it is not an address of this machine`)
   return new Error(`Cannot listen on ${host}:${port}: ${name}`)
 }

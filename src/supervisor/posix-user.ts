@@ -112,7 +112,9 @@ export function postgresUser(cluster?: string): PosixUser | undefined {
   if (owner?.isDirectory() && owner.uid !== 0) return lookUpUser(owner.uid)
   const user = serviceUser()
   if (user) return user
-  throw new Error('Postgres does not run as root, and this system has neither a user postgres nor nobody')
+  throw new Error(
+    'Postgres cannot run as root, and this system has no user postgres or nobody: set DATABASE_URL, or add such a user',
+  )
 }
 
 /** The system's user for programs without a user of their own. Needs root. */

@@ -37,9 +37,7 @@ export function findPostgresBinaries(): PostgresBinaries {
     const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }
     return { root: join(folder, 'native'), version }
   } catch {
-    throw new Error(
-      `The package ${name} is not installed: run npm ci again, or set DATABASE_URL to a Postgres of yours`,
-    )
+    throw new Error(`The package ${name} is not installed: run npm ci again, or set DATABASE_URL to your own Postgres`)
   }
 }
 

@@ -50,7 +50,7 @@ export function preparePostgresFolders(
     return { cluster, socket: socketFolder(join(data, 'run'), cluster, user), copies: data }
   }
   const home = join(SYSTEM_FOLDER, randomBytes(8).toString('hex'))
-  print(`User ${user.name} cannot enter ${data}: the database lies in ${home}`)
+  print(`User ${user.name} cannot enter ${data}: the database is in ${home}`)
   symlinkSync(join(home, 'postgres'), cluster)
   return elsewhere(join(home, 'postgres'), user)
 }
@@ -74,7 +74,7 @@ function socketFolder(wanted: string, cluster: string, user: PosixUser | undefin
   const found = lstatSync(folder)
   // All users can write to the temporary folder. If another user has made this folder, it must not get our socket.
   if (!found.isDirectory() || (!fits && found.uid !== owner)) {
-    throw new Error(`${folder} is not a folder of this user: remove it and start again`)
+    throw new Error(`${folder} does not belong to this user, or is not a folder: remove it and start again`)
   }
   const open = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
   try {
@@ -93,7 +93,8 @@ function socketFolder(wanted: string, cluster: string, user: PosixUser | undefin
 function linkTarget(path: string, user: PosixUser | undefined): string | undefined {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found?.isSymbolicLink()) return undefined
-  if (user && found.uid !== 0) throw new Error(`${path} is a link that root has not made: remove it and start again`)
+  if (user && found.uid !== 0)
+    throw new Error(`${path} is a link that does not belong to root: remove it and start again`)
   return readlinkSync(path)
 }
 

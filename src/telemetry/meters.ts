@@ -91,7 +91,7 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
       const top = topLabels.get(name)
       if (top) return countTop(counter, top, (labels as Record<string, string>)[top.label]!, by)
       if (definitionOf(name).exemplars) counter.inc(exemplary(bounds.within(name, labels), by, trace) as never)
-      else if (by < 0 || by === Infinity) throw new TypeError(`${name} cannot be counted on by ${by}`)
+      else if (by < 0 || by === Infinity) throw new TypeError(`${name} cannot be increased by ${by}`)
       else counters.of(name, labels).value += by
     },
     set(name, labels, value) {

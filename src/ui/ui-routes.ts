@@ -54,7 +54,7 @@ export function createUiRoutes(folder: string, onError?: (error: unknown) => voi
   resource(router, '/ui/:file', {
     GET(request, response) {
       const { file } = request.params
-      if (typeof file !== 'string' || !Object.hasOwn(TYPES, file)) throw new HttpProblem(404, 'There is no such page')
+      if (typeof file !== 'string' || !Object.hasOwn(TYPES, file)) throw new HttpProblem(404, 'The page does not exist')
       send(response, file as keyof typeof TYPES)
     },
   })

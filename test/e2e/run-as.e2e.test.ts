@@ -192,7 +192,7 @@ describe.runIf(process.getuid?.() === 0)('A start as root', { timeout: 240_000 }
     for (const args of [['--run-as', 'nobody'], []]) {
       const { code, stderr } = await start(args).exit
       expect({ args, code, stderr }).toMatchObject({ code: 64, stderr: expect.stringMatching(/^quipu: [^\n]+\n$/) })
-      expect(stderr).toContain("holds other things than Quipu's: choose another folder")
+      expect(stderr).toContain('holds files that are not of Quipu: choose another folder')
     }
     expect(owners()).toEqual([0])
   })

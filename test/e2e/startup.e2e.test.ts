@@ -116,7 +116,7 @@ describe('A start with a wrong setting or a used resource', () => {
     const { port } = other.address() as { port: number }
     const data = join(folder.path, 'port')
     expect(await refusalOf(spawnQuipu(['start', '--port', `${port}`, '--data-dir', data]))).toBe(
-      `quipu: Port ${port} of 127.0.0.1 is taken: choose another with --port`,
+      `quipu: Port ${port} of 127.0.0.1 is taken: choose another port with --port`,
     )
     expect(existsSync(join(data, 'supervisor.json'))).toBe(false)
     other.close()

@@ -95,7 +95,7 @@ it(
     expect(text).toContain('"before":"active","after":"shutting_down"')
     // Small results are stored without the worker; the supervisor does not start it again.
     await waitUntil('it has gone', async () => (await nodesNow()).every(({ nodeId }) => nodeId !== first!.nodeId))
-    await waitUntil('its process has ended', () => quipu.stderr().includes('has ended, as it was asked to'))
+    await waitUntil('its process has ended', () => quipu.stderr().includes('has ended as requested'))
     expect(processesOf(folder.path).children).toHaveLength(before - 1)
     expect(await rows('SELECT count(*) FROM tpch.tiny.orders')).toEqual([[15_000]])
   },

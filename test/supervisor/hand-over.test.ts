@@ -105,7 +105,7 @@ describe.runIf(process.getuid?.() === 0)('The hand-over of a folder by root', ()
 
   it('refuses a folder that holds other things', () => {
     mkdirSync(join(folder, 'data', 'run'), { recursive: true })
-    expect(() => handOverDataFolder(join(folder, 'data'), user)).toThrow(/holds other things than Quipu's/)
+    expect(() => handOverDataFolder(join(folder, 'data'), user)).toThrow(/holds files that are not of Quipu/)
     expect([uidOf('data'), uidOf('data', 'run')]).toEqual([0, 0])
   })
 

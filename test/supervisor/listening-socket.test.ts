@@ -33,8 +33,8 @@ describe('The listening socket', () => {
   })
 
   it.each([
-    ['no.such.host.invalid', 0, 'Cannot listen on no.such.host.invalid: no such host'],
-    ['192.0.2.1', 0, 'Cannot listen on 192.0.2.1: it is no address of this machine'],
+    ['no.such.host.invalid', 0, 'Cannot listen on no.such.host.invalid: the host is unknown'],
+    ['192.0.2.1', 0, 'Cannot listen on 192.0.2.1: it is not an address of this machine'],
   ])('says why it cannot be bound on %s', async (host, port, line) => {
     await expect(bindSocket('http', host, port)).rejects.toThrow(line)
   })

@@ -197,7 +197,7 @@ describe('A child that was ready', () => {
     )
     await supervisor.start()
     await supervisor.retired
-    expect(reported).toEqual(['coordinator has ended, as it was asked to, but by SIGKILL'])
+    expect(reported).toEqual(['coordinator has ended as requested, but by SIGKILL'])
     expect(starts()).toHaveLength(1)
     await supervisor.stop()
   })

@@ -24,15 +24,15 @@ describe("The log's record of an error", () => {
   it.each([
     ['Conversion Error: Unimplemented value hunter5', 'Conversion Error'],
     ['Invalid Input Error: hunter5', 'Invalid Input Error'],
-    ['hunter5', 'An error of no known kind'],
-    ['\u0001GENERIC_INTERNAL_ERROR: hunter5', 'An error of no known kind'],
+    ['hunter5', 'An error of an unknown kind'],
+    ['\u0001GENERIC_INTERNAL_ERROR: hunter5', 'An error of an unknown kind'],
     [`Binder Error: no function of "hunter5" here`, 'Binder Error: no function of "…" here'],
     ['INTERNAL Error: index 3 of a vector of 2', 'INTERNAL Error: index 3 of a vector of 2'],
   ])('contains errors of the engine without values: %j', (text, engineError) => {
     const error = vi.fn()
     const { errorName } = translateAndLog({ error } as unknown as Logger)(text)
     expect(errorName).toBe('GENERIC_INTERNAL_ERROR')
-    expect(error).toHaveBeenCalledWith('task.trouble', { engineError }, 'The engine failed on a statement')
+    expect(error).toHaveBeenCalledWith('task.trouble', { engineError }, 'The engine failed to run a statement')
   })
 
   it('contains type, code, message and stack, also of its causes', () => {

@@ -91,7 +91,7 @@ export class FrontEndThreads {
   /** Ends all threads; their tasks fail. */
   async stop(): Promise<void> {
     this.#stopped = true
-    await Promise.all([...this.#all].map((thread) => thread.end(new Error('The coordinator stops'))))
+    await Promise.all([...this.#all].map((thread) => thread.end(new Error('The coordinator is stopping'))))
   }
 
   #begin(): FrontEndThread {

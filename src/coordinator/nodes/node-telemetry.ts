@@ -17,7 +17,7 @@ export function createNodeEvents(meters: () => Meters, logger: Logger): (event: 
       case 'NodeRecovered':
         if (serving.has(worker)) return
         serving.add(worker)
-        return logger.info('worker.joined', about, 'A worker serves')
+        return logger.info('worker.joined', about, 'A worker joined and serves')
       case 'NodeSuspected':
         return
       case 'NodeFailed':
@@ -26,7 +26,7 @@ export function createNodeEvents(meters: () => Meters, logger: Logger): (event: 
         return logger.warn(
           'worker.lost',
           { ...about, reason: data.reason },
-          'A worker is lost: others run its tasks again',
+          'A worker is lost: other workers run its tasks again',
         )
       case 'NodeLeft':
         serving.delete(worker)

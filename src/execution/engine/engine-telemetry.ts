@@ -12,13 +12,13 @@ export function createEngineEvents(meters: () => Meters, logger: Logger): (event
         return logger.error(
           'task.trouble',
           { statement: event.statement, engineError: event.message },
-          'An engine refused a statement: it has not the form that rendered statements have',
+          'An engine refused a statement because it does not have the form of rendered statements',
         )
       case 'closed':
         return logger.error(
           'task.trouble',
           { statement: event.statement, engineUser: event.user, engineError: event.message },
-          'The user that an engine runs as may not open a file: let others read it',
+          'The user of an engine may not open a file: let other users read it (chmod o+r)',
         )
       case 'canceled':
         return meters().observe('cancelDuration', { how: event.how }, event.milliseconds / 1000)

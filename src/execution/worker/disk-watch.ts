@@ -40,7 +40,7 @@ export function watchDisk(
 }
 
 export function diskFull(): EngineError {
-  return new EngineError('OUT_OF_SPILL_SPACE', 'The disk has too little room left for the rows to write')
+  return new EngineError('OUT_OF_SPILL_SPACE', 'The disk has too little space left for the rows to write')
 }
 
 /** Whether the error of the file system says that there is no room or no quota left. */

@@ -91,7 +91,7 @@ export function readEpochs(file: string): readonly { readonly logId: string; rea
   if (text === '') return []
   const parsed = fileSchema.safeParse(parseJson(text))
   if (parsed.success) return parsed.data.logs
-  throw new ExitError(exitCodes.configuration, `${file} holds no epochs: see quipu reset-epoch --help`)
+  throw new ExitError(exitCodes.configuration, `${file} holds no readable epochs: see quipu reset-epoch --help`)
 }
 
 /** Writes the file; it is on disk when this returns. */

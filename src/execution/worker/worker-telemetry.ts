@@ -72,9 +72,17 @@ export function onWorkerEvent(
         return logger.warn('announcement.failed', { url: event.url, err: event.error }, 'A coordinator does not answer')
       }
       case 'coordinatorSilent':
-        return logger.warn('task.trouble', { tasks: event.tasksDropped }, 'No coordinator was heard: tasks are dropped')
+        return logger.warn(
+          'task.trouble',
+          { tasks: event.tasksDropped },
+          'The worker had no contact to a coordinator for too long: it drops its tasks',
+        )
       case 'failedOutside':
-        return logger.error('task.trouble', { what: event.what, err: event.error }, 'Something failed that should not')
+        return logger.error(
+          'task.trouble',
+          { what: event.what, err: event.error },
+          'An unexpected internal error occurred',
+        )
       default:
         return unreachable(event)
     }

@@ -86,14 +86,18 @@ export function createAccessSources(
   function taken(name: SourceName, path: string): void {
     brokenNow.delete(name)
     telemetry()?.meters().set('filesBroken', { file: name }, 0)
-    telemetry()?.logger.info('file.reloaded', { file: name, path }, 'What changed is in force')
+    telemetry()?.logger.info('file.reloaded', { file: name, path }, 'The changed file was loaded and is in force')
   }
 
   function broken(name: SourceName, path: string, error: Error): void {
     brokenNow.set(name, { path, error })
     telemetry()?.meters().set('filesBroken', { file: name }, 1)
     const fields = { file: name, path, reason: error.message }
-    telemetry()?.logger.error('file.broken', fields, 'It cannot be taken: what was there before stays in force')
+    telemetry()?.logger.error(
+      'file.broken',
+      fields,
+      'The changed file could not be loaded: its earlier content stays in force',
+    )
   }
 
   /**

@@ -96,7 +96,7 @@ async function startProjection(
     clock,
   })
   if (rebuilt)
-    telemetry.logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
+    telemetry.logger.info('projection.rebuilt', { ...rebuilt }, 'The read models were rebuilt from the event log')
   await projection.start()
   return rebuilt
 }

@@ -61,7 +61,7 @@ export async function startRoles(parts: RolesParts, won: ClaimResult | undefined
     logger.info(
       'epoch.followed',
       { writer: epochs.writerAddress?.address },
-      'Follows the coordinator that writes the event log',
+      'This coordinator follows the writer of the event log',
     )
     return role.listener
   }

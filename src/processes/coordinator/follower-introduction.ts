@@ -37,7 +37,7 @@ export function startFollowerIntroduction(deps: FollowerIntroductionDeps): { sto
     if (!data) return false
     const writers = acceptKey(parts, data)
     // A server that answers without the cluster's secret gets no signature.
-    if (!writers) throw new Error('The coordinator that writes does not prove that its key belongs to this cluster')
+    if (!writers) throw new Error('The writer does not prove that its key belongs to this cluster')
     if (fingerprint(writers) === fingerprint(parts.key.public)) return true
     const { signature: vouch } = vouchFor(writers, parts.logId, parts.key)
     return introducedKeySchema.safeParse(await deps.post({ ...shown, vouch })).success

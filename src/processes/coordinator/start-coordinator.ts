@@ -97,7 +97,7 @@ async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watc
   let before: Answer | undefined
   const reportOf = (answer: Answer, { address: writer }: WriterAddress): void => {
     const text =
-      'Nobody here vouches for the certificate of the writer: its place is not taken for that, and nothing passed on'
+      'The certificate of the writer cannot be verified with tlsCaFile: this coordinator neither takes over nor passes requests on'
     if (answer === 'unverified') base.telemetry.logger.error('tls.trouble', { writer }, text)
   }
   const liveness = createWriterLiveness({

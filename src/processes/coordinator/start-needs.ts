@@ -47,6 +47,6 @@ export function createStartNeeds(oneServer: boolean): StartNeeds {
     },
     failed: (need) => void (away[need] = true),
     follow: (health) => void (followed = health),
-    read: () => Promise.reject(new Error('The database was not asked yet')),
+    read: () => Promise.reject(new Error('The database was not tried yet')),
   }
 }

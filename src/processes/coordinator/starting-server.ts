@@ -109,7 +109,7 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
       cancels.push(request)
       return void response.writeHead(204, { 'cache-control': 'no-store' }).end()
     }
-    throw new HttpProblem(503, 'The coordinator starts, and the event log does not answer', { 'retry-after': '1' })
+    throw new HttpProblem(503, 'The coordinator is starting, and the event log does not answer', { 'retry-after': '1' })
   }
 
   function status(): ServerStatus {

@@ -127,7 +127,7 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
     telemetry.logger.info(
       'recovery',
       { ...recovered, milliseconds: Math.round(milliseconds) },
-      'Queries of the coordinator before were taken over',
+      'Open queries of the previous coordinator were taken over',
     )
 }
 

@@ -42,7 +42,11 @@ export function startUpgrading(parts: UpgradingParts): Upgrading {
     while (!stopping.signal.aborted) {
       try {
         if (!(await hasOlderTables(connection))) return await mendLetters()
-        logger.info('projection.rebuilding', {}, 'Read models of this version are made; those of the earlier one serve')
+        logger.info(
+          'projection.rebuilding',
+          {},
+          'The read models are rebuilt for this version; the earlier ones serve until then',
+        )
         const rebuilt = await rebuildReadModels({
           log: resting(parts.log, stopping.signal),
           before: await parts.logsBefore(),
@@ -50,7 +54,7 @@ export function startUpgrading(parts: UpgradingParts): Upgrading {
           clock,
           batch: EVENTS_AT_ONCE,
         })
-        logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
+        logger.info('projection.rebuilt', { ...rebuilt }, 'The read models were rebuilt from the event log')
         const { events, milliseconds, deadLetters } = rebuilt
         await journal.record('ProjectionRebuilt', { events, milliseconds, deadLetters })
         return
@@ -59,7 +63,7 @@ export function startUpgrading(parts: UpgradingParts): Upgrading {
         logger.warn(
           'projection.trouble',
           { err: error },
-          'Read models of this version could not be made; it is tried again',
+          'The read models could not be rebuilt for this version; the coordinator tries again',
         )
         await sleep(AGAIN_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
       }
@@ -72,7 +76,7 @@ export function startUpgrading(parts: UpgradingParts): Upgrading {
     logger.info(
       'projection.rebuilt',
       { ...mended },
-      'Queries with events that an older version could not read are whole',
+      'Queries with events that an older version could not read were completed',
     )
     await journal.record('ProjectionRebuilt', { events: mended.events, milliseconds: 0, deadLetters: 0 })
   }

@@ -325,5 +325,5 @@ function propertyRulesOf(
 function logIdle({ withoutEffect }: PropertyRules, telemetry: AccessTelemetry | undefined): void {
   if (withoutEffect.length === 0) return
   const fields = { properties: withoutEffect.join(', ') }
-  telemetry?.logger.warn('file.without_effect', fields, 'Rules set session properties that have no effect here')
+  telemetry?.logger.warn('file.without_effect', fields, 'The rules set session properties that have no effect in Quipu')
 }

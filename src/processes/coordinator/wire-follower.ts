@@ -74,7 +74,11 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     post: (shown) => relay.post('/v1/system/anchor-key', shown),
     onWriterChanged: epochs.onChange,
     onTrouble: (error) =>
-      telemetry.logger.warn('anchor.trouble', { err: error }, 'The anchor key is not introduced; it is tried again'),
+      telemetry.logger.warn(
+        'anchor.trouble',
+        { err: error },
+        'The anchor key could not be introduced to the writer; the follower tries again',
+      ),
   })
   const appBase = appBaseOf(base, life, logId)
   const { app, feed } = createCoordinatorApp({

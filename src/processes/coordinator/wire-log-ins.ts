@@ -47,7 +47,7 @@ export function wireLogIns(config: Config, secret: string, holds: (session: Sess
   const tokens = createSessionTokens(deriveKey(secret, 'session-token'), config.timeouts.sessionMs, clock)
   let opened: { readonly store: LogInStore; readonly ended: EndedSessions; readonly renewals: RenewalStore } | undefined
   const there = (): NonNullable<typeof opened> => {
-    if (!opened) throw new HttpProblem(503, 'The coordinator starts', { 'retry-after': '1' })
+    if (!opened) throw new HttpProblem(503, 'The coordinator is starting', { 'retry-after': '1' })
     return opened
   }
   const waits = createTokenWaits(() => there().store)

@@ -33,9 +33,17 @@ export function wireProjection({ log, connection, telemetry, topic }: Projection
     },
     onTrouble(trouble) {
       if (trouble.kind === 'dead_letter')
-        return logger.error('dead_letter', aboutLetter(trouble.letter), 'An event could not be projected')
+        return logger.error(
+          'dead_letter',
+          aboutLetter(trouble.letter),
+          'An event could not be applied to the read models; it is a dead letter now',
+        )
       countPostgresError(telemetry.meters(), trouble.error)
-      logger.warn('projection.trouble', { kind: trouble.kind, err: trouble.error }, 'The projection is in trouble')
+      logger.warn(
+        'projection.trouble',
+        { kind: trouble.kind, err: trouble.error },
+        'The projection fails and tries again',
+      )
     },
     onWait: ({ passed, milliseconds }) =>
       telemetry.meters().observe('projectionWait', { result: passed ? 'passed' : 'timeout' }, milliseconds / 1000),

@@ -165,7 +165,7 @@ function executionOf(
       telemetry.logger.error(
         'rules.invalid_expression',
         { queryId, reason: message },
-        'A rule cannot be followed: who reads its table is refused',
+        'An access rule is invalid: statements that read its table are refused',
       ),
     engine: base.engine,
     client,
@@ -180,7 +180,11 @@ function executionOf(
     cleaner,
     pageMemory: createPageMemories(settings.pageMemoryBytes).ofQuery,
     onInternalError: (queryId, error) =>
-      telemetry.logger.error('query.internal_error', { queryId, err: error }, 'A query failed by a fault of ours'),
+      telemetry.logger.error(
+        'query.internal_error',
+        { queryId, err: error },
+        'A query failed because of an internal error',
+      ),
     withinSpan: (traceparent, run) =>
       withinSpan(telemetry.spans().enabled ? parseTraceparent(traceparent) : undefined, run),
     onUnrecorded: (queryId) =>

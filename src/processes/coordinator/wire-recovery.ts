@@ -79,7 +79,7 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
         cleaner,
         held: (queryId) => registry.get(queryId)?.aggregate.intended,
         answersKeptMs,
-        onError: (error) => logger.warn('request.failed', { err: error }, 'A worker did not say which tasks it has'),
+        onError: (error) => logger.warn('request.failed', { err: error }, 'A worker did not list its tasks'),
       })
       afterwards.push(stopLeftTasks)
     })

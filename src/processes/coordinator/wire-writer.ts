@@ -85,7 +85,7 @@ export interface WritingCoordinator extends CoordinatorPhase {
 }
 
 const DISBELIEVED =
-  'A worker refuses this coordinator for an epoch that the event log has never had: see quipu reset-epoch'
+  'A worker refuses this coordinator because it has stored an epoch that the event log never had: see quipu reset-epoch --help'
 
 /**
  * Puts together the parts that write the log.
@@ -259,7 +259,7 @@ function logClaim({ life, base, claimed, claimMillis }: WriterParts): string {
   const { epoch, writer } = claimed
   life.claimed(writer)
   telemetry.logger.bind({ epoch })
-  telemetry.logger.info('epoch.won', {}, 'Writes the event log from now on')
+  telemetry.logger.info('epoch.won', {}, 'This coordinator writes the event log from now on')
   telemetry.meters().count('epochClaims', { result: 'won' })
   emitClaim(telemetry.spans(), epoch, claimMillis)
   return new Date(clock.now()).toISOString()

@@ -89,7 +89,7 @@ async function readAnchorFile(path: string): Promise<ExportedAnchor[] | undefine
   lines?.pop()
   return lines?.map((line, index) => {
     const parsed = exportedAnchorSchema.safeParse(parseJson(line))
-    if (!parsed.success) throw new Error(`${path}: line ${index + 1} is no anchor`)
+    if (!parsed.success) throw new Error(`${path}: line ${index + 1} is not an anchor`)
     return parsed.data
   })
 }

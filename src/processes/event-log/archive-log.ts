@@ -44,7 +44,9 @@ export interface ArchivedLog {
 export async function archiveLog(parts: ArchiveLogParts, policy: ArchivePolicy): Promise<ArchivedLog> {
   const { archive, query, log, key } = parts
   if ((await archive.reread()).length === 0 && (await parts.store.start?.()))
-    throw new LogUnavailable(`The archive at ${archive.folder} is away: no other is begun in its place`)
+    throw new LogUnavailable(
+      `The archive at ${archive.folder} is missing: bring it back; Quipu does not begin a new one in its place`,
+    )
   const dropping = await droppingOf(parts)
   const dropped = [...(await dropArchived(dropping))]
   const archived: PeriodManifest[] = []

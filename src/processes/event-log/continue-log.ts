@@ -61,7 +61,7 @@ export async function closeLog(parts: ClosingParts): Promise<PeriodManifest> {
   const { open } = await findOpenQueries(log, query)
   if (open.length > 0)
     throw new MisconfiguredLog(
-      `${open.length} queries are open, ${open[0]} is the first: start the coordinator, and stop it once they have ended`,
+      `${open.length} queries are still open, the first is ${open[0]}: start the coordinator, and stop it after they have ended`,
     )
   await archiveWholePeriods(parts, tip)
   const previous = (await readLastAnchor(query, tip.logId))?.anchor
@@ -126,7 +126,7 @@ export async function continueLog({ log, last, query, by }: ContinueParts): Prom
   if (there?.logId === last.logId && there.anchorHash === anchorHash(last.anchor)) return false
   const { events } = await log.read(beginning((await log.tip()).at.length), 50)
   // Claims of interrupted calls.
-  if (there || !events.every(isVisit)) throw new MisconfiguredLog('The log to go on with has events already')
+  if (there || !events.every(isVisit)) throw new MisconfiguredLog('The new log already has events')
   const { partitions } = await log.open()
   await forgetPlace(query, partitions)
   const epoch = Math.max(...last.to.map((place) => place.epoch))

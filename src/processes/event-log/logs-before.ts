@@ -38,7 +38,7 @@ export async function refuseHalfContinued(log: EventReader & LogBeginning): Prom
   if (first.every(({ epoch }) => epoch === 1)) return
   const events = (await firstEvents(log, start)) ?? []
   if (events.length === 0 || !events.every(isVisit)) return
-  throw new MisconfiguredLog('A call of quipu continue began the topic and was cut off: call it again')
+  throw new MisconfiguredLog('quipu continue began the topic and was interrupted: run it again')
 }
 
 /** The first events; undefined if they wait for keys. A topic with queries has begun already. */
@@ -70,7 +70,7 @@ export async function logsBefore(
   const last = (await archive.reread())[continued.periods - 1]
   if (last?.anchor.number !== continued.anchor)
     throw new ArchiveDamaged(
-      `The archive at ${archive.folder} does not end with anchor ${continued.anchor}, as the log says that goes on from it`,
+      `The archive at ${archive.folder} does not end with anchor ${continued.anchor}, from which the current log continues`,
     )
   const before = new ArchivedHistory(archive, last)
   return [...(await logsBefore(before, archiveOf)), before]

@@ -39,12 +39,12 @@ export async function withWriter<T>(
   if (last?.answers === 'unverified')
     throw new ExitError(
       exitCodes.dependency,
-      `The coordinator at ${last.address} has a certificate that nobody here vouches for: see tlsCaFile`,
+      `The certificate of the coordinator at ${last.address} cannot be verified: set tlsCaFile`,
     )
   if (last?.answers === 'silent')
     throw new ExitError(
       exitCodes.dependency,
-      `The coordinator at ${last.address}, which wrote the event log last, does not answer: start it again`,
+      `The coordinator at ${last.address} was the last writer of the event log and does not answer: start it again`,
     )
   if (last?.answers === 'writes') {
     const bearer = internalBearer(loadClusterSecret(config.dataDir, config.sharedSecret))

@@ -129,7 +129,7 @@ export function createFollowerSightings({ logger, post, mergeFailures }: Followe
         see(bounded({ type: 'AccessDenied', data }), 1)
       },
       loggedIn(data) {
-        logger.info('log_in', { ...data }, 'Somebody logged in')
+        logger.info('log_in', { ...data }, 'A user logged in')
         see(bounded({ type: 'LoggedIn', data }), 1)
       },
       sighted: see,

@@ -20,15 +20,15 @@ export function createOutageLines(
     outages.delete(dependency)
     if (is === 'up') {
       const downMillis = before && Math.round(clock.monotonicMs() - before.since)
-      return logger.info('dependency.up', { dependency, downMillis }, 'It answers again')
+      return logger.info('dependency.up', { dependency, downMillis }, 'The dependency answers again')
     }
-    logger.warn('dependency.down', { dependency, reason }, 'It does not answer; what needs it waits')
+    logger.warn('dependency.down', { dependency, reason }, 'The dependency does not answer; requests that need it wait')
     const timer = setTimeout(
       () =>
         logger.error(
           'dependency.down',
           { dependency },
-          `It has not answered for ${HEALS_WITHIN_MS / 1000} s: see to it`,
+          `The dependency has not answered for ${HEALS_WITHIN_MS / 1000} s: check it`,
         ),
       HEALS_WITHIN_MS,
     )

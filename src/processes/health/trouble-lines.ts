@@ -25,6 +25,6 @@ export function createTroubleLines(
     if (known.size >= MOST_KNOWN) known.clear()
     known.set(error.message, { at: now, unsaid: 0 })
     const more = before?.unsaid ? { failuresBetween: before.unsaid } : {}
-    logger.warn('log.trouble', { err: error, ...more }, 'The event log is in trouble; it goes on trying')
+    logger.warn('log.trouble', { err: error, ...more }, 'The event log does not work; the coordinator keeps trying')
   }
 }

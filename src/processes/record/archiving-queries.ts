@@ -71,11 +71,19 @@ export function startArchivingQueries(parts: ArchivingQueriesParts): ArchivingQu
       if (policyOf) meters().count('archiveRounds', { result: 'done' })
       if (made.length === 0) return
       const queries = made.reduce((sum, period) => sum + period.queries, 0)
-      logger.info('archive.done', { queries, periods: made.length }, 'Queries left the read models for files')
+      logger.info(
+        'archive.done',
+        { queries, periods: made.length },
+        'Queries moved from the read models to files of the archive',
+      )
     } catch (error) {
       if (stopped) return
       meters().count('archiveRounds', { result: 'failed' })
-      logger.error('archive.trouble', { err: error }, 'Queries could not be archived: they stay; it is tried again')
+      logger.error(
+        'archive.trouble',
+        { err: error },
+        'Queries could not be archived; they stay in the read models, and the coordinator tries again',
+      )
     }
   }
 

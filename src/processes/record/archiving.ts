@@ -65,7 +65,11 @@ export function startArchiving(parts: ArchivingParts): Archiving {
       if (dropped.length === 0) return
       const records = dropped.reduce((sum, period) => sum + period.records, 0)
       meters().count('archivedRecords', {}, records)
-      logger.info('archive.done', { records, periods: dropped.length }, 'Records left the event log for its archive')
+      logger.info(
+        'archive.done',
+        { records, periods: dropped.length },
+        'Records moved from the event log to its archive',
+      )
     } finally {
       await store.close()
     }
@@ -82,7 +86,9 @@ export function startArchiving(parts: ArchivingParts): Archiving {
       logger.error(
         'archive.trouble',
         { err: error },
-        known ? 'The event log could not be archived: nothing is dropped; it is tried again' : 'Archiving failed',
+        known
+          ? 'The event log could not be archived; no record was deleted, and the coordinator tries again'
+          : 'Archiving failed',
       )
     }
   }

@@ -70,14 +70,14 @@ export function startAuditing(parts: AuditingParts): Auditing {
   }
   const registering = startRegistrar(parts, journal)
   registering.catch((error: unknown) =>
-    logger.error('anchor.trouble', { err: error }, 'The anchor key is not recorded: audits may not know it'),
+    logger.error('anchor.trouble', { err: error }, 'The anchor key could not be recorded: audits may not know it'),
   )
   const anchoring = startAnchoring(parts, journal)
   anchoring.catch((error: unknown) =>
     logger.error(
       'anchor.trouble',
       { err: error },
-      'The event log is not anchored: audits cannot tell a log written anew',
+      'The event log is not anchored: audits cannot detect a rewritten log',
     ),
   )
   let stopping: Promise<void> | undefined
@@ -122,7 +122,7 @@ async function startAnchoring(
     file: paths.file,
     webhook: config.anchorWebhook,
     onTrouble: (error) =>
-      logger.warn('anchor.trouble', { err: error }, 'An anchor could not be exported; it is tried again'),
+      logger.warn('anchor.trouble', { err: error }, 'An anchor could not be exported; the coordinator tries again'),
   })
   await caughtUp
   const { logId, at } = await log.tip()
@@ -146,7 +146,7 @@ async function startAnchoring(
     everyMs: config.timeouts.anchorMs,
     everyEvents: config.limits.anchorEvents,
     onAnchored: exported.take,
-    onEnd: (error) => logger.error('anchor.trouble', { err: error }, 'The event log is not anchored any more'),
+    onEnd: (error) => logger.error('anchor.trouble', { err: error }, 'The event log is no longer anchored'),
   })
   return {
     async stop() {

@@ -128,13 +128,13 @@ function startTarget(
         return logger.error(
           'publishing.trouble',
           { to, err: reason },
-          'Others are not told of an event: it was refused',
+          'The receiver refused an event: it is not published',
         )
       if (performance.now() - saidAt < SAY_AGAIN_MS) return
       saidAt = performance.now()
-      logger.warn('publishing.trouble', { to, err: reason }, 'Others cannot be told of events; it is tried again')
+      logger.warn('publishing.trouble', { to, err: reason }, 'Events cannot be published; the coordinator tries again')
     },
     onEnd: (error) =>
-      logger.error('publishing.trouble', { to, err: error }, 'Others are told nothing more: the log is another one'),
+      logger.error('publishing.trouble', { to, err: error }, 'Publishing stopped: the event log is a different one'),
   })
 }

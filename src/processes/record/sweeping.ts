@@ -31,10 +31,13 @@ export function startSweeping({ catalogs, clock, registry, logger, active }: Swe
             }))
         : undefined,
     onSwept(catalog, report) {
-      if (report.filesRemoved > 0)
-        logger.info('tables.swept', { catalog, ...report }, 'Files nobody needs were removed')
+      if (report.filesRemoved > 0) logger.info('tables.swept', { catalog, ...report }, 'Unneeded files were removed')
     },
     onTrouble: (catalog, error) =>
-      logger.warn('sweep.trouble', { catalog, err: error }, 'The tables of a catalog could not be swept'),
+      logger.warn(
+        'sweep.trouble',
+        { catalog, err: error },
+        'Unneeded files of the tables of a catalog could not be removed',
+      ),
   })
 }

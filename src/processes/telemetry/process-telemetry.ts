@@ -124,7 +124,7 @@ export function createProcessTelemetry(
           logger.info(
             'telemetry.trouble',
             { reason: reportedError(error).message },
-            'Counters begin at 0: those of the coordinator before could not be read',
+            'Counters begin at 0: the counters of the previous coordinator could not be read',
           ),
         )
       meters = past && whole ? { ...loaded, text: textOnce(loaded, whole, past.metrics) } : loaded

@@ -11,7 +11,7 @@ export function translateAndLog(logger: Logger): (text: string) => EngineError {
   return (text) => {
     const error = translateError(text)
     if (error.errorName === 'GENERIC_INTERNAL_ERROR') {
-      logger.error('task.trouble', { engineError: loggable(text) }, 'The engine failed on a statement')
+      logger.error('task.trouble', { engineError: loggable(text) }, 'The engine failed to run a statement')
     }
     return error
   }
@@ -24,5 +24,5 @@ const WITHOUT_VALUES =
 /** The part of an engine's error that may be logged. */
 function loggable(text: string): string {
   if (WITHOUT_VALUES.test(text)) return withoutData(text)
-  return /^[A-Z][A-Za-z ]{0,40} Error(?=:)/.exec(text)?.[0] ?? 'An error of no known kind'
+  return /^[A-Z][A-Za-z ]{0,40} Error(?=:)/.exec(text)?.[0] ?? 'An error of an unknown kind'
 }

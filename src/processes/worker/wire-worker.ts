@@ -89,10 +89,10 @@ export async function wireWorker(
     logger.info(
       'worker.leaves',
       { tasks: tasks.usage().tasks },
-      'It takes no new tasks, and ends when nobody needs those that it has',
+      'The worker takes no new tasks, and ends when its tasks are no longer needed',
     )
   const leaving = createLeaving(tasks, { last: life.last, asked: logLeaving }, () => {
-    logger.info('worker.leaves', {}, 'Nobody needs its tasks any more: it ends, as it was asked to')
+    logger.info('worker.leaves', {}, 'The tasks of the worker are no longer needed: it ends as requested')
     life.end()
   })
   let forgotten = readForgottenEpochs(dataDir)
@@ -126,7 +126,7 @@ export async function wireWorker(
         engineKillBytes: processMemoryLimit(engineUse.memoryLimitBytes),
       }),
     )
-    .catch((error: unknown) => logger.warn('telemetry.trouble', { err: error }, 'There are no metrics'))
+    .catch((error: unknown) => logger.warn('telemetry.trouble', { err: error }, 'The worker has no metrics'))
   const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')
   return {
     listener: createWorkerListener({

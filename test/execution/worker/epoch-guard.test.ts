@@ -76,7 +76,7 @@ describe('The epoch guard of a worker', () => {
 
   it('makes the start fail with one line if its file cannot be parsed', () => {
     for (const text of ['nonsense', '{"logs":[{"logId":1}]}', '{"logs":[{"logId":"a","epoch":-1}]}', '[]'])
-      expect(() => over(text)).toThrow(/holds no epochs: see quipu reset-epoch/)
+      expect(() => over(text)).toThrow(/holds no readable epochs: see quipu reset-epoch/)
   })
 
   it('keeps the epochs of only 16 logs', () => {

@@ -352,7 +352,7 @@ describe('Records that differ from the archive', () => {
     // Records that are still in the log can be read, and new ones can be written.
     expect(await streamOf('system', 3)).not.toEqual([])
     await fill(50, 1)
-    await expect(archiveLog(logParts(), all)).rejects.toThrow('is away: no other is begun in its place')
+    await expect(archiveLog(logParts(), all)).rejects.toThrow('is missing: bring it back')
     const full = new Archive({ root, logId: manifest.logId, canEnd: isQueryId, roomBytes: Number.MAX_SAFE_INTEGER })
     await expect(archivePeriod(parts({ archive: full }), exported.at(-1)!)).rejects.toThrow('MiB left')
     expect(await full.reread()).toEqual([])

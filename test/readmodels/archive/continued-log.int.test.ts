@@ -129,7 +129,7 @@ describe.runIf(await kafkaIsAvailable())('A log in Kafka that continues a log in
       writer: (await bed.log.tip()).at[0]!.state.writer,
       reason: 'drained',
     })
-    await expect(goOn()).rejects.toThrow('1 queries are open')
+    await expect(goOn()).rejects.toThrow('1 queries are still open')
     const writer = await reclaim()
     await writer.append(open, 1, toLogEvents(queryLife(open)).slice(1))
     await writer.close()
