@@ -18,7 +18,7 @@ export function loadAnchorKey(path: string): { readonly private: KeyObject; read
     if (key.asymmetricKeyType !== 'ed25519') throw new Error(`it is a key of type ${key.asymmetricKeyType}`)
     return { private: key, public: createPublicKey(key) }
   } catch (error) {
-    throw new ExitError(exitCodes.configuration, `${path} is no Ed25519 key: ${(error as Error).message}`)
+    throw new ExitError(exitCodes.configuration, `${path} is not an Ed25519 key: ${(error as Error).message}`)
   }
 }
 
@@ -28,10 +28,10 @@ export function loadAnchorKey(path: string): { readonly private: KeyObject; read
  */
 export function readPublicKeys(path: string): readonly KeyObject[] {
   const text = read(path)
-  if (text === undefined) throw new ExitError(exitCodes.configuration, `There is no file ${path}`)
+  if (text === undefined) throw new ExitError(exitCodes.configuration, `The file ${path} does not exist`)
   try {
     const blocks = text.match(/-----BEGIN PUBLIC KEY-----[^-]+-----END PUBLIC KEY-----/g) ?? []
-    if (blocks.length === 0) throw new Error('there is no public key in it')
+    if (blocks.length === 0) throw new Error('it holds no public key')
     return blocks.map((block) => createPublicKey(block))
   } catch (error) {
     throw new ExitError(exitCodes.configuration, `${path}: ${(error as Error).message}`)

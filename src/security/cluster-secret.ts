@@ -36,7 +36,10 @@ export function loadClusterSecret(dataDir: string, configured: string | undefine
   const secret = configured ?? readSecret(path) ?? makeSecret(dataDir, path)
   if (secret.length < SHORTEST_SECRET) {
     const where = configured === undefined ? path : 'QUIPU_SHARED_SECRET'
-    throw new ExitError(exitCodes.configuration, `${where}: a secret has at least ${SHORTEST_SECRET} characters`)
+    throw new ExitError(
+      exitCodes.configuration,
+      `${where}: the secret must have at least ${SHORTEST_SECRET} characters`,
+    )
   }
   return secret
 }

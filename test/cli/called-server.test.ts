@@ -74,9 +74,9 @@ describe('The server that a command calls', () => {
 
   it('gets no credential over plain HTTP, except on loopback', () => {
     const call = (url: string, env: NodeJS.ProcessEnv = { QUIPU_PASSWORD: 'a' }) => callServer({ server: url }, env)
-    expect(() => call('http://quipu.example:8080')).toThrow('call the server by https://')
-    expect(() => call('http://10.0.0.1')).toThrow('call the server by https://')
-    expect(() => call('http://127.0.0.1.example')).toThrow('call the server by https://')
+    expect(() => call('http://quipu.example:8080')).toThrow('use https://')
+    expect(() => call('http://10.0.0.1')).toThrow('use https://')
+    expect(() => call('http://127.0.0.1.example')).toThrow('use https://')
     for (const mine of ['http://127.0.0.1:1', 'http://localhost', 'http://[::1]:1'])
       expect(call(mine).credentialsFor(mine)).toHaveProperty('authorization')
     expect(call('http://quipu.example:8080', {}).credentialsFor('http://any.example')).toEqual({})
@@ -85,6 +85,6 @@ describe('The server that a command calls', () => {
   it('gets either a password or a token, and only one with valid characters', () => {
     expect(() => callServer({}, { QUIPU_PASSWORD: 'a', QUIPU_ACCESS_TOKEN: 'b' })).toThrow('not both')
     expect(() => callServer({}, { QUIPU_ACCESS_TOKEN: 'a\r\nb' })).toThrow('is not a token')
-    expect(() => callServer({ user: 'a:b' }, { QUIPU_PASSWORD: 'a' })).toThrow('no colon')
+    expect(() => callServer({ user: 'a:b' }, { QUIPU_PASSWORD: 'a' })).toThrow('must not contain a colon')
   })
 })

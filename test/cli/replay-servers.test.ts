@@ -55,7 +55,10 @@ describe('A replay server', () => {
   it('reports EXCEEDED_TIME_LIMIT and cancels when the target does not finish in time', async () => {
     answer = (_, response) => response.end(JSON.stringify({ id: 'q', nextUri: `${url}/v1/statement/q/1`, stats }))
     // The time suffices for a first answer on a busy machine: a query without a known id cannot be canceled.
-    expect(await run(3_000)).toEqual({ name: 'EXCEEDED_TIME_LIMIT', message: 'No end within 3 seconds' })
+    expect(await run(3_000)).toEqual({
+      name: 'EXCEEDED_TIME_LIMIT',
+      message: 'The statement did not end within 3 seconds',
+    })
     expect(cancelled).toBe(1)
   })
 

@@ -1157,7 +1157,7 @@ const acts: Record<SettingName, Act> = {
     value: 'true',
     see: () => {
       const elsewhere = directoryFlags('ldap://directory.example')
-      expect(() => loadConfig(elsewhere, {})).toThrow('shows passwords')
+      expect(() => loadConfig(elsewhere, {})).toThrow('others could read passwords')
       expect(loadConfig([...elsewhere, '--ldap-insecure'], {}).ldapInsecure).toBe(true)
     },
   },
@@ -1241,7 +1241,7 @@ const acts: Record<SettingName, Act> = {
       const start = (...more: string[]) =>
         wireAccess({ config: loadConfig([...settings, ...more], {}), secret: SECRET })
       expect(() => start(...tokenFlags)).toThrow(/rules\.json: line 2: impersonation, 1, new_user: /)
-      expect(() => start()).toThrow('nobody is authenticated')
+      expect(() => start()).toThrow('without authentication')
     },
   },
   sessionPropertyRulesFile: {
@@ -1554,7 +1554,7 @@ const acts: Record<SettingName, Act> = {
     await unfollowed()
     const [pid] = childrenOf(dataDir)
     process.kill(pid!, 'SIGSTOP')
-    await reported(quipu, 'No coordinator was heard').finally(() => process.kill(pid!, 'SIGCONT'))
+    await reported(quipu, 'The worker had no contact to a coordinator').finally(() => process.kill(pid!, 'SIGCONT'))
   }),
   engineBeatMs: engineAct('engineBeatMs', 'beatMs'),
   engineDeadMs: engineAct('engineDeadMs', 'deadAfterMs'),

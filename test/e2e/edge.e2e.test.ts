@@ -508,7 +508,7 @@ describe('A read of history', () => {
       expect((await run(urls.writer, 'SELECT 5')).rows).toEqual([[5]])
       for (const { status, text } of await Promise.all(asked)) {
         expect(status).toBe(503)
-        expect(text).toContain('That took too long')
+        expect(text).toContain('The history took too long to read')
       }
       const { rows } = await database.query(
         "select count(*)::int as waiting from pg_stat_activity where query ilike '%ilike%' and state = 'active' and wait_event_type = 'Lock'",

@@ -237,7 +237,7 @@ describe('quipu tail', () => {
   it('prints one line for an error of the server and for an unknown option', { timeout: 240_000 }, async () => {
     const unknown = await spawnQuipu(['tail', '--server', url, '--type', 'QueryFinnished']).exit
     expect(unknown).toMatchObject({ code: 1, stdout: '' })
-    expect(unknown.stderr).toMatch(/^quipu: The server answered 400: .*no event has such a type.*\n$/)
+    expect(unknown.stderr).toMatch(/^quipu: The server answered 400: .*is not a type of events.*\n$/)
     const wrong = await spawnQuipu(['tail', '--sever', url]).exit
     expect(wrong).toMatchObject({ code: 64, stderr: "quipu: Unknown option '--sever'; see quipu tail --help\n" })
     const help = await spawnQuipu(['tail', '--help']).exit

@@ -344,7 +344,7 @@ it('quipu kill ends a query, and prints the reason if it did not', async () => {
   expect(again).toEqual({
     code: 1,
     stdout: '',
-    stderr: `quipu: Query ${id} was not killed: The query has ended already (409)\n`,
+    stderr: `quipu: Query ${id} was not killed: The query has already ended (409)\n`,
   })
   expect((await quipu(['kill', 'nonsense'], 'kim')).code).toBe(64)
   expect((await quipu(['kill'], 'kim')).code).toBe(64)

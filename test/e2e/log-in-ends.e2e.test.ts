@@ -48,7 +48,7 @@ it(
     const tokens = given.map(({ token }) => token!)
     expect(tokens).toEqual(tokens.map(() => expect.stringMatching(/^quipu~or~/) as string))
     expect((await raw(nextUri, { headers: bearer(tokens[5]!) })).json.data).toEqual([['alice']])
-    expect(await answerOf(addresses[0]!)).toEqual({ error: 'This token was given before' })
+    expect(await answerOf(addresses[0]!)).toEqual({ error: 'This token was already given' })
     // An expired token that was altered is not accepted for renewal.
     const forged = await raw(nextUri, { headers: bearer(`${alice.slice(0, -4)}AAAA`) })
     expect(challengeOf(forged.headers['www-authenticate']).initiate).toContain('/initiate/')

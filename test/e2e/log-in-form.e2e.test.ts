@@ -48,7 +48,7 @@ it('the web UI logs in by a form if passwords are configured, and the log-out en
   ])
     expect(await browser.submit(page, fields)).toMatchObject({
       status: 401,
-      text: expect.stringContaining('do not belong together') as string,
+      text: expect.stringContaining('The user or the password is wrong') as string,
     })
   const shown = await browser.submit(page, { user: 'alice', password: 'open sesame' })
   expect(shown).toMatchObject({ status: 200, address: `${server.url}/ui` })

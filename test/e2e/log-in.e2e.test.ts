@@ -113,7 +113,7 @@ describe('A browser', () => {
     const hostile = encodeURIComponent('<img src=x onerror=alert(1)>')
     for (const [query, shown] of [
       [`error=access_denied&error_description=${hostile}`, '&lt;img src=x onerror=alert(1)&gt;'],
-      ['code=forged', 'did not take the code'],
+      ['code=forged', 'did not accept the code'],
       ['code=forged&iss=http%3A%2F%2Fevil.example', 'does not fit'],
       ['', 'does not fit'],
     ] as const) {

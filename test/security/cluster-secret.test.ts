@@ -19,7 +19,9 @@ describe('The cluster secret', () => {
 
   it('is the configured secret if one is configured, with at least 16 characters', () => {
     expect(loadClusterSecret(join(folder, 'unused'), 'a secret of some length')).toBe('a secret of some length')
-    expect(() => loadClusterSecret(folder, 'short')).toThrow('QUIPU_SHARED_SECRET: a secret has at least 16 characters')
+    expect(() => loadClusterSecret(folder, 'short')).toThrow(
+      'QUIPU_SHARED_SECRET: the secret must have at least 16 characters',
+    )
   })
 
   it('derives a different key for each purpose and each secret', () => {

@@ -28,7 +28,7 @@ it('`fetchKeys` sends the password of the address, and follows no redirect', asy
     basic,
   ])
   expect(JSON.parse(await fetchKeys(http, `http://127.0.0.1:${port}`))).toEqual(['/', null])
-  await expect(fetchKeys(http, `http://127.0.0.1:${port}/away`)).rejects.toThrow('It answered 302')
+  await expect(fetchKeys(http, `http://127.0.0.1:${port}/away`)).rejects.toThrow('The server of the keys answered 302')
 })
 
 it('`fetchKeys` gives up an answer that is too long or breaks off', async () => {

@@ -37,7 +37,7 @@ export function createCoordinatorListener(parts: HttpParts): RequestListener {
       if (caller.kind === 'principal') connectionIsOf(request, caller.principal.user)
       parts.statements(request, response, path).then((handled) => {
         if (handled) return
-        parts.rest(request, response, (error) => fail(error ?? new HttpProblem(404, 'There is no such resource')))
+        parts.rest(request, response, (error) => fail(error ?? new HttpProblem(404, 'The resource does not exist')))
       }, fail)
     }
     try {

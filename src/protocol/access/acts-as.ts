@@ -47,7 +47,7 @@ export function createActsAs({ authorize, groupsOf, meansOneself = () => false }
   function claimed(name: string | undefined, principal: VerifiedPrincipal): string | undefined {
     if (name === undefined || name === principal.user) return name
     if (meansOneself(name, principal)) return principal.user
-    if (!isUserName(name)) throw new HttpProblem(400, `What a header says ${NO_USER_NAME}`)
+    if (!isUserName(name)) throw new HttpProblem(400, `The user of a header ${NO_USER_NAME}`)
     return name
   }
 
@@ -73,7 +73,7 @@ export function createActsAs({ authorize, groupsOf, meansOneself = () => false }
         return impersonate(original, actsAs ?? original.user)
       }
       case 'cluster':
-        throw new HttpProblem(403, "The cluster's key is of its processes: they act as no user")
+        throw new HttpProblem(403, 'The cluster secret is only for processes of the cluster: it cannot act as a user')
       case 'nobody':
         throw new HttpProblem(401, 'Authentication is required')
       default:

@@ -129,7 +129,9 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
         throw notVerified(verdict.retryAfterSeconds)
       case 'busy':
         note('blocked')
-        throw new HttpProblem(429, 'Too many log-ins at once', { 'retry-after': String(verdict.retryAfterSeconds) })
+        throw new HttpProblem(429, 'Too many log-ins at the same time: try again later', {
+          'retry-after': String(verdict.retryAfterSeconds),
+        })
       case 'unavailable':
         note('unavailable')
         throw notVerified(1)
@@ -143,14 +145,17 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
     const seconds = attempts.blockedSeconds(credential, request, by.remembers?.(credential))
     if (seconds === undefined) return
     noteAuthentication(request, { method, result: 'blocked' })
-    throw new HttpProblem(429, 'Too many failed log-ins', { 'retry-after': String(seconds) })
+    throw new HttpProblem(429, 'Too many failed log-ins: try again later', { 'retry-after': String(seconds) })
   }
 
   function verify(by: Authenticator, credential: Credential, request: IncomingMessage): Caller | Promise<Caller> {
     const { method } = by
     if (!deps.confidential(request)) {
       noteAuthentication(request, { method, result: 'refused' })
-      throw new HttpProblem(403, 'Passwords and tokens are taken over HTTPS alone: this one is known to others now')
+      throw new HttpProblem(
+        403,
+        'Passwords and tokens are accepted only over HTTPS: change this one, because others could read it',
+      )
     }
     const recalled = by.recall?.(credential)
     if (recalled) return callerFor(recalled, credential, method, request)
@@ -176,7 +181,7 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
     credential: verify,
     verified(verified, method, request) {
       const principal = mapped(verified, method, request)
-      if (!principal) throw new HttpProblem(403, 'Nobody by this name is a user here')
+      if (!principal) throw new HttpProblem(403, 'This name is not a user of this server')
       attempts.loggedIn(principal, request)
       return principal
     },
@@ -192,7 +197,9 @@ function asksBrowser({ headers }: IncomingMessage, challenge: string): boolean {
 }
 
 function notVerified(retryAfterSeconds: number): HttpProblem {
-  return new HttpProblem(503, 'Log-ins cannot be verified now', { 'retry-after': String(retryAfterSeconds) })
+  return new HttpProblem(503, 'Log-ins cannot be verified now: try again later', {
+    'retry-after': String(retryAfterSeconds),
+  })
 }
 
 /** The message is the same for every reason. */
@@ -257,7 +264,9 @@ export function checkWatcher(request: IncomingMessage, mayWatch: (request: Incom
 }
 
 function watcherNeeded(): HttpProblem {
-  return new HttpProblem(401, 'The figures need their own token', { 'www-authenticate': 'Bearer realm="metrics"' })
+  return new HttpProblem(401, 'The metrics need their own token (metricsToken)', {
+    'www-authenticate': 'Bearer realm="metrics"',
+  })
 }
 
 /** Accepts requests from this machine, or with the token for monitoring. */

@@ -15,9 +15,9 @@ export function admitRequest(request: IncomingMessage, most: HeadLimits, isProxy
   checkHead(request, most)
   const coding = request.headers['transfer-encoding']
   if (coding !== undefined && (request.httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked'))
-    throw new HttpProblem(501, 'The transfer coding of a body is chunked, in HTTP/1.1', CLOSE)
+    throw new HttpProblem(501, 'The transfer coding of a body must be chunked, in HTTP/1.1', CLOSE)
   if (request.headers.connection !== undefined && withdraws(request.headers.connection))
-    throw new HttpProblem(400, 'Connection names a header that is for more than the connection', CLOSE)
+    throw new HttpProblem(400, 'The Connection header names a header that does not belong to the connection', CLOSE)
   try {
     requestTarget(request)
     readConnection(request, isProxy)
@@ -61,9 +61,9 @@ function checkHead({ rawHeaders, url = '' }: IncomingMessage, most: HeadLimits):
     }
   }
   if (headers > most.headers + moreHeaders)
-    throw new HttpProblem(431, `A request has at most ${most.headers} headers`, CLOSE)
+    throw new HttpProblem(431, `A request may have at most ${most.headers} headers`, CLOSE)
   if (bytes > most.headerBytes + moreBytes)
-    throw new HttpProblem(431, `The headers of a request have at most ${most.headerBytes} bytes`, CLOSE)
+    throw new HttpProblem(431, `The headers of a request may have at most ${most.headerBytes} bytes`, CLOSE)
 }
 
 const CLOSE = { connection: 'close' } as const

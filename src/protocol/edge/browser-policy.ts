@@ -42,7 +42,7 @@ export function checkBrowser(request: IncomingMessage, policy: BrowserPolicy): v
   if (policy.authenticated || mayBeCalled(hostName(authority), policy)) return
   throw new HttpProblem(
     403,
-    `Host ${authority} is refused: it is no address, not loopback, and not among QUIPU_PUBLIC_HOSTS`,
+    `Host ${authority} is refused: it is neither an IP address, nor loopback, nor in QUIPU_PUBLIC_HOSTS`,
   )
 }
 

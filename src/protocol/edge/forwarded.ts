@@ -57,7 +57,7 @@ export function forwardedClient(
 function checkSame(standard: ForwardedClient, custom: ForwardedClient): void {
   for (const name of ['address', 'scheme', 'authority'] as const)
     if (standard[name] !== custom[name])
-      throw new HttpProblem(400, 'Forwarded and X-Forwarded headers say different things of this request')
+      throw new HttpProblem(400, 'The Forwarded and X-Forwarded headers of this request contradict each other')
 }
 
 // ---- Forwarded, RFC 7239 ------------------------------------------------------------------------

@@ -85,7 +85,9 @@ export function createReadGate(limits: ReadGateLimits): ReadGate {
       if (mayBegin(address)) begin(address)
       else {
         if (!mayWait(address))
-          throw new HttpProblem(429, 'Too many reads of history wait for their turn', { 'retry-after': '1' })
+          throw new HttpProblem(429, 'Too many reads of the history are waiting: try again later', {
+            'retry-after': '1',
+          })
         if (!(await queueFor(owner, response))) return false
       }
       let left = false

@@ -36,7 +36,7 @@ export function readBody(
     function onData(part: Buffer): void {
       const bytes = body.bytes() + part.length
       if (bytes > maxBytes) return stop(tooLarge(maxBytes))
-      if (++parts > mostParts(bytes)) return stop(new HttpProblem(400, 'The request body comes in too small pieces'))
+      if (++parts > mostParts(bytes)) return stop(new HttpProblem(400, 'The request body arrives in too small pieces'))
       try {
         onBytes?.(bytes)
       } catch (error) {
@@ -49,11 +49,11 @@ export function readBody(
       const whole = body.whole()
       const sha256 = expected.get(request)
       if (sha256 === undefined || sha256 === createHash('sha256').update(whole).digest('base64url')) resolve(whole)
-      else reject(new HttpProblem(401, 'The request body is not the one that was vouched for'))
+      else reject(new HttpProblem(401, 'The request body does not match the digest in its credential'))
     })
-    request.on('error', () => reject(new HttpProblem(400, 'The request body broke off')))
+    request.on('error', () => reject(new HttpProblem(400, 'The connection broke before the request body was complete')))
     request.on('close', () => {
-      if (!request.complete) reject(new HttpProblem(400, 'The request body broke off'))
+      if (!request.complete) reject(new HttpProblem(400, 'The connection broke before the request body was complete'))
     })
   })
 }
@@ -154,7 +154,7 @@ function isEncoded({ headers }: IncomingMessage): boolean {
 }
 
 function encodedBody(): HttpProblem {
-  const message = 'The request body has a Content-Encoding: send it as it is'
+  const message = 'The request body has a Content-Encoding: send it without one'
   return new HttpProblem(415, message, { 'accept-encoding': 'identity' })
 }
 

@@ -39,7 +39,7 @@ export function requestTarget(request: IncomingMessage): RequestTarget {
 function readTarget(request: IncomingMessage): RequestTarget {
   const given = request.url ?? ''
   const host = hostOf(request)
-  if (!TARGET.test(given)) throw new HttpProblem(400, 'The request target holds what has no place there')
+  if (!TARGET.test(given)) throw new HttpProblem(400, 'The request target contains characters that are not allowed')
   if (given.startsWith('/')) return targetOf(given, host)
   if (given === '*' && request.method === 'OPTIONS') return targetOf(given, host)
   const [, authority, rest = ''] = /^https?:\/\/([^/?]*)(.*)$/i.exec(given) ?? []
@@ -64,9 +64,9 @@ function hostOf(request: IncomingMessage): string | undefined {
   const hosts = request.rawHeaders.filter(
     (_, index, all) => index % 2 === 1 && all[index - 1]!.toLowerCase() === 'host',
   )
-  if (hosts.length > 1) throw new HttpProblem(400, 'A request has one Host')
+  if (hosts.length > 1) throw new HttpProblem(400, 'A request must have exactly one Host header')
   const host = hosts[0]?.trim()
   if (host === undefined || host === '') return undefined
-  if (!AUTHORITY.test(host)) throw new HttpProblem(400, 'The Host is no host')
+  if (!AUTHORITY.test(host)) throw new HttpProblem(400, 'The Host header is not a valid host')
   return host.toLowerCase()
 }

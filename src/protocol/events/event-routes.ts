@@ -62,7 +62,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
 
   resource(router, '/v1/events', {
     async GET(request, response) {
-      if (closing) throw new HttpProblem(503, 'This coordinator is about to end', { 'retry-after': '1' })
+      if (closing) throw new HttpProblem(503, 'This coordinator is about to stop: try again', { 'retry-after': '1' })
       const parsed = feedParameters.safeParse(request.query)
       if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
       const { after, ...filter } = parsed.data
@@ -77,9 +77,10 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       const ends = tip.at.map(({ offset }) => offset)
       const behind = from.reduce((sum, offset, partition) => sum + ends[partition]! - offset, 0n) > BigInt(farBehind)
       const owner = deps.ownerOf(identity)
-      if (!readers.may(owner)) throw new HttpProblem(429, 'Too many readers of the feed', { 'retry-after': '5' })
+      if (!readers.may(owner))
+        throw new HttpProblem(429, 'Too many readers of the feed: try again later', { 'retry-after': '5' })
       if (behind && !replays.may(owner))
-        throw new HttpProblem(429, 'Too many readers of old events', { 'retry-after': '5' })
+        throw new HttpProblem(429, 'Too many readers of old events: try again later', { 'retry-after': '5' })
       if (closing || response.destroyed) return void response.destroy()
       response.writeHead(200, {
         'content-type': 'text/event-stream; charset=utf-8',
@@ -189,9 +190,9 @@ function placeOf(id: string | undefined, tip: Checkpoint): readonly bigint[] {
   const ends = tip.at.map(({ offset }) => offset)
   if (id === undefined) return ends
   const from = parseFeedId(id, ends.length)
-  if (!from) throw new HttpProblem(400, `'${id}' is neither '${BEGINNING}' nor an id that this feed gave out`)
+  if (!from) throw new HttpProblem(400, `'${id}' is neither '${BEGINNING}' nor an id of this feed`)
   if (from.some((offset, partition) => offset > ends[partition]!))
-    throw new HttpProblem(410, `The log ends before ${id}: it is another one, or part of it is gone`)
+    throw new HttpProblem(410, `The log ends before ${id}: it is a different log, or a part of it is lost`)
   return from
 }
 

@@ -39,7 +39,7 @@ export const feedParameters = z.object({
   user: list.optional(),
   type: list
     .transform((names) => names.map((name) => typeNames.get(withoutVersion(name.toLowerCase())) ?? ''))
-    .refine((types) => !types.includes(''), 'no event has such a type')
+    .refine((types) => !types.includes(''), 'is not a type of events')
     .optional(),
   state: list
     .transform((states) => states.map((state) => state.toUpperCase()))

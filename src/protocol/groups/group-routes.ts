@@ -36,7 +36,7 @@ export function createGroupRoutes(deps: GroupRoutesDeps): Router {
     GET(request, response) {
       checkReadSystem(request, deps)
       const group = groups.stateOf(namesIn(request))
-      if (!group) throw new HttpProblem(404, 'There is no such resource group')
+      if (!group) throw new HttpProblem(404, 'The resource group does not exist')
       const identity = identify(request)
       const running = live
         .list()

@@ -12,12 +12,13 @@ const OWN = 'Path=/; Secure; HttpOnly'
 /** Requires that a form was sent from a page of this server. The listener has already checked the value of Origin. */
 export function requireOwnPage(request: IncomingMessage): void {
   if (request.headers.origin === undefined)
-    throw new HttpProblem(403, 'Only a page of this server may send this: it has no Origin')
+    throw new HttpProblem(403, 'Only a page of this server may send this request, but it has no Origin')
 }
 
 /** Requires a protected connection. @throws HttpProblem 403 where others could read it */
 export function requireConfidential(request: IncomingMessage): void {
-  if (!clientConnection(request).confidential) throw new HttpProblem(403, 'Log in over HTTPS: others can read this')
+  if (!clientConnection(request).confidential)
+    throw new HttpProblem(403, 'Log in over HTTPS: others could read the password on the way')
 }
 
 function cookieOf(request: IncomingMessage, name: string): string | undefined {

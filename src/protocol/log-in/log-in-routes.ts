@@ -132,7 +132,7 @@ export function sendWho(request: express.Request, response: express.Response): v
 
 function programOf({ addresses }: LogInDeps, request: express.Request) {
   const found = addresses.ofInitiate(segmentOf(request))
-  if (!found) throw new HttpProblem(404, 'This log-in is over, or never was: let the program begin again')
+  if (!found) throw new HttpProblem(404, 'This log-in has ended or never existed: start it again in the program')
   return found
 }
 
@@ -160,7 +160,7 @@ async function goToProvider(deps: LogInDeps, request: express.Request, response:
 }
 
 function requireProvider({ provider }: LogInDeps): IdentityProvider {
-  if (!provider) throw new HttpProblem(404, 'No identity provider is configured here')
+  if (!provider) throw new HttpProblem(404, 'This server has no identity provider')
   return provider
 }
 
@@ -182,7 +182,7 @@ async function beginAtProvider(
   const address = remoteAddressOf(request) ?? ''
   const state = hashOf(checks.state)
   const begun = await kept(deps.store().ask({ id, state, browser: mark.hash, address, forMs, secrets }))
-  if (!begun) throw new HttpProblem(409, 'This log-in has come to its end already')
+  if (!begun) throw new HttpProblem(409, 'This log-in has already ended')
   sendPage(response, 200, onwardPage('To the identity provider', url.href), { 'set-cookie': mark.cookie })
 }
 
@@ -194,7 +194,7 @@ async function comeBack(deps: LogInDeps, request: IncomingMessage, response: exp
   const found = state !== null && browser ? await kept(deps.store().comeBack(hashOf(state), browser)) : undefined
   const secrets = found && secretsSchema.safeParse(parseJson(found.secrets)).data
   if (!found || !secrets)
-    throw new HttpProblem(400, 'This log-in was begun by another browser, came to its end before, or took too long')
+    throw new HttpProblem(400, 'This log-in was started in another browser, has already ended, or took too long')
   try {
     const known = await requireProvider(deps).finish(query, secrets.checks satisfies LogInChecks)
     const { name, user } = deps.door.admit(known.verified, request)
@@ -218,7 +218,7 @@ async function giveProgram(
     renewal ? await kept(startRenewable(deps, holder, verified, renewal)) : deps.tokens.issue(holder, 'program'),
   )
   if (!(await sendToProgram(deps, id, { token })))
-    throw new HttpProblem(409, 'The program does not wait for this log-in any more')
+    throw new HttpProblem(409, 'The program no longer waits for this log-in')
   sendPage(response, 200, loggedInPage(holder.user))
 }
 
@@ -234,7 +234,7 @@ function programError(error: unknown): string {
 
 function fitting(token: string | undefined): string {
   if (token === undefined)
-    throw new HttpProblem(403, 'The groups of this user do not fit into a session: configure a claim with fewer')
+    throw new HttpProblem(403, 'The groups of this user do not fit into a session: configure a claim with fewer groups')
   return token
 }
 
@@ -248,7 +248,7 @@ function enterPage(deps: LogInDeps, holder: SessionHolder, to: string, response:
 
 async function logInByPassword(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
   requireOwnPage(request)
-  if (!deps.ways.password) throw new HttpProblem(404, 'Nobody logs in by password here')
+  if (!deps.ways.password) throw new HttpProblem(404, 'This server does not accept log-ins with a password')
   const form = await formOf(request)
   const to = onwardPath(form.get('to'))
   const user = form.get('user') ?? ''
@@ -257,7 +257,7 @@ async function logInByPassword(deps: LogInDeps, request: express.Request, respon
   } catch (error) {
     const problem = toProblem(error)
     if (problem.status !== 401) throw error
-    sendPage(response, 401, logInPage(deps.ways, to, 'User and password do not belong together'))
+    sendPage(response, 401, logInPage(deps.ways, to, 'The user or the password is wrong'))
   }
 }
 
@@ -279,7 +279,7 @@ async function giveToken(deps: LogInDeps, request: express.Request, response: ex
   const renewed = deps.addresses.ofRenewal(segmentOf(request))
   if (renewed) return sendJson(response, (await kept(renewedBy(deps, renewed, request, response))) ?? again)
   const found = deps.addresses.ofToken(segmentOf(request))
-  if (!found) return sendJson(response, { error: 'This log-in is over, or never was' })
+  if (!found) return sendJson(response, { error: 'This log-in has ended or never existed' })
   const gone = new AbortController()
   response.once('close', () => gone.abort())
   const outcome = await kept(deps.waits.wait(found.id, clientNetwork(request), gone.signal))
@@ -287,11 +287,11 @@ async function giveToken(deps: LogInDeps, request: express.Request, response: ex
     case 'ended':
       return sendJson(response, outcomeSchema.parse(parseJson(outcome.outcome)) satisfies LogInAnswer)
     case 'taken':
-      return sendJson(response, { error: 'The token of this log-in was given before' })
+      return sendJson(response, { error: 'The token of this log-in was already given' })
     case 'waiting':
       return sendJson(response, again)
     case 'full':
-      throw new HttpProblem(503, 'Too many programs wait for log-ins', { 'retry-after': '1' })
+      throw new HttpProblem(503, 'Too many programs wait for log-ins: try again later', { 'retry-after': '1' })
   }
 }
 
@@ -328,7 +328,7 @@ async function dropToken(deps: LogInDeps, request: express.Request, response: ex
 
 async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
   const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
-  if (type !== 'application/x-www-form-urlencoded') throw new HttpProblem(415, 'A form is sent here')
+  if (type !== 'application/x-www-form-urlencoded') throw new HttpProblem(415, 'The body must be a form')
   return new URLSearchParams(decodeUtf8(await readBody(request, LONGEST_FORM)))
 }
 
@@ -344,7 +344,9 @@ async function kept<T>(asked: Promise<T>): Promise<T> {
     if (error instanceof ProviderAway)
       throw new HttpProblem(503, 'The identity provider does not answer', { 'retry-after': '5' })
     if (error instanceof TooManyLogIns) throw new HttpProblem(429, error.message, { 'retry-after': '60' })
-    throw new HttpProblem(503, 'Log-ins are kept in Postgres, which does not answer', { 'retry-after': '1' })
+    throw new HttpProblem(503, 'Log-ins are stored in Postgres, which does not answer: try again later', {
+      'retry-after': '1',
+    })
   }
 }
 

@@ -12,15 +12,15 @@ export function confirmPage({ address, program }: AskingProgram, path: string): 
         'dl',
         {},
         element('dt', {}, 'Program'),
-        element('dd', {}, program === '' ? '(says nothing of itself)' : program),
+        element('dd', {}, program === '' ? '(no name)' : program),
         element('dt', {}, 'Address'),
         element('dd', {}, address),
       ),
       element(
         'p',
         {},
-        element('strong', {}, 'Go on only if you started it yourself, just now.'),
-        ' Whoever sent you this address would be able to do at this server whatever you may do.',
+        element('strong', {}, 'Continue only if you started this program yourself, just now.'),
+        ' If somebody else sent you this address, they could do everything that you may do at this server.',
       ),
       element('form', { method: 'post', action: path }, element('button', {}, 'Log it in')),
     ],
@@ -62,7 +62,7 @@ export function logInPage(ways: LogInWays, to: string, problem?: string): Page {
     hidden,
     element('button', {}, 'Log in at the identity provider'),
   )
-  const neither = ways.password || ways.provider ? [] : ['Programs alone can log in here.']
+  const neither = ways.password || ways.provider ? [] : ['Only programs can log in here.']
   return {
     title: 'Log in',
     body: [

@@ -117,7 +117,7 @@ async function renewTaken(
     if (token === undefined) return await endSession(deps, id)
     const secrets = fresh ? text : secretsOf(renewal, verified, deps.clock)
     if (!(await deps.renewals().put(id, secrets, keptMs(deps.tokens)))) return OVER
-    return (await deps.spend(offered)) ? { token } : { error: 'This token was given before' }
+    return (await deps.spend(offered)) ? { token } : { error: 'This token was already given' }
   } catch (error) {
     const refused = error instanceof LogInDenied || error instanceof LogInInvalid || error instanceof HttpProblem
     if (refused) return endSession(deps, id)

@@ -42,7 +42,7 @@ export function createDrainRoutes(deps: DrainRoutesDeps): Router {
       await body()
       const nodeId = nodeIdOf(request)
       const node = deps.membership.nodes().find((one) => one.nodeId === nodeId)
-      if (!node) throw new HttpProblem(404, 'There is no such worker')
+      if (!node) throw new HttpProblem(404, 'The worker does not exist')
       if (!node.leaving) {
         const draining = underWay.get(node.nodeId) ?? drain(deps, node, administrator)
         underWay.set(node.nodeId, draining)
@@ -65,7 +65,7 @@ async function drain(
   // The event that says who asked is recorded before the worker is drained.
   await record({ nodeId, url, before, after: 'shutting_down', ...administrator })
   await shutDown(url).catch((error: unknown) => {
-    throw new HttpProblem(503, `The worker did not take it: ${(error as Error).message}`)
+    throw new HttpProblem(503, `The worker did not accept the request: ${(error as Error).message}`)
   })
   membership.leaving(nodeId)
 }
@@ -78,12 +78,12 @@ function nodeIdOf(request: Request): NodeId | undefined {
 async function bodyOf(request: Request): Promise<z.output<typeof bodySchema>> {
   const parsed = bodySchema.safeParse(await readJson(request, MAX_BODY_BYTES))
   if (!parsed.success)
-    throw new HttpProblem(400, 'The body must be "SHUTTING_DOWN": a worker has no other state to be put in')
+    throw new HttpProblem(400, 'The body must be "SHUTTING_DOWN": a worker cannot be set to another state')
   return parsed.data
 }
 
 function namedBy(body: z.output<typeof bodySchema>): string {
   if (typeof body === 'string')
-    throw new HttpProblem(400, 'With the key of the cluster: {"state": "SHUTTING_DOWN", "by": …}')
+    throw new HttpProblem(400, 'With the cluster secret the body must be {"state": "SHUTTING_DOWN", "by": …}')
   return body.by
 }

@@ -83,7 +83,7 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
     async PUT(request, response) {
       mustBeInternal(request)
       const announcement = announcementSchema.safeParse(await readJson(request, MAX_ANNOUNCEMENT_BYTES))
-      if (!announcement.success) throw new HttpProblem(400, 'Not an announcement')
+      if (!announcement.success) throw new HttpProblem(400, 'The body is not a valid announcement')
       const { forgottenEpochs, ...announced } = announcement.data
       membership.announce(announced)
       const remoteAddress = remoteAddressOf(request)

@@ -56,7 +56,7 @@ export async function readAsOf(
   if (!last) {
     const [first] = await stored.page(queryId, 0, 1)
     if (first)
-      throw new HttpProblem(404, `Query ${queryId} was not there at ${asOf.time}: it was created at ${first.time}`)
+      throw new HttpProblem(404, `Query ${queryId} did not exist at ${asOf.time}: it was created at ${first.time}`)
     return undefined
   }
   refuseForgotten(events)

@@ -54,8 +54,8 @@ export function createEndings(deps: EndQueryDeps): {
       const by = deps.identify(request)
       const message = decodeUtf8(await readBody(request, MAX_KILL_MESSAGE_BYTES))
       const outcome = await end(request, by, how, message)
-      if (outcome === 'unknown') throw new HttpProblem(410, 'There is no such query')
-      if (outcome === 'ended') throw new HttpProblem(409, 'The query has ended already')
+      if (outcome === 'unknown') throw new HttpProblem(410, 'The query does not exist')
+      if (outcome === 'ended') throw new HttpProblem(409, 'The query has already ended')
       response.writeHead(202, NO_BODY).end()
     },
   }

@@ -54,7 +54,9 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
     } catch (error) {
       if (error instanceof HttpProblem) throw error
       if (hasSqlState(error, 'queryCanceled') || error instanceof ParquetTooLong)
-        throw new HttpProblem(503, 'That took too long: ask for less, by user, state or since', { 'retry-after': '1' })
+        throw new HttpProblem(503, 'The history took too long to read: restrict the request by user, state or since', {
+          'retry-after': '1',
+        })
       deps.onError?.(error)
       throw new HttpProblem(503, 'The history of queries cannot be read now', { 'retry-after': '1' })
     }
@@ -85,10 +87,13 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
       // A negative answer is about the whole log, and this process may have been fenced while it slept.
       const passed = await projection.barrier(deps.ownWritesWaitMs)
       // Without the newest events, the past may look different from what it was.
-      if (asOf && !passed) throw new HttpProblem(503, 'What was then cannot be said now', { 'retry-after': '1' })
+      if (asOf && !passed)
+        throw new HttpProblem(503, 'The history cannot be read now: try again later', { 'retry-after': '1' })
       found = await (asOf ? ask(() => readAsOf(deps.stored, queryId, asOf)) : ended(queryId))
       if (!found && !passed)
-        throw new HttpProblem(503, 'Whether there is such a query cannot be said now', { 'retry-after': '1' })
+        throw new HttpProblem(503, 'It is not certain now whether this query exists: try again later', {
+          'retry-after': '1',
+        })
     }
     if (!found) throw new HttpProblem(404, 'Query not found')
     if (!deps.authorize(identity, { action: 'view', query: found.query.created.session, queryId }))

@@ -60,7 +60,7 @@ export function createHistoryReadQueue({ atOnce, waitMs, what }: HistoryReadLimi
         })
         const timer = setTimeout(() => {
           leave()
-          reject(new EngineError('EXCEEDED_TIME_LIMIT', `${what} is read by others: ask again later`))
+          reject(new EngineError('EXCEEDED_TIME_LIMIT', `Other users are reading ${what}: try again later`))
         }, waitMs)
       })
     },

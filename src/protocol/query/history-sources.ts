@@ -166,12 +166,12 @@ async function valuesOf(
 /** The error for the statement. Its text says nothing about the database or other users' rows. */
 function asQueryError(error: unknown): EngineError {
   if (error instanceof ParquetTooLong)
-    return new EngineError('EXCEEDED_TIME_LIMIT', 'The history took too long to be read: ask for less of it')
+    return new EngineError('EXCEEDED_TIME_LIMIT', 'The history took too long to read: ask for less of it')
   if (error instanceof SumTooLarge) return new EngineError('NUMERIC_VALUE_OUT_OF_RANGE', error.message)
   if (error instanceof TooManyGroups)
     return new EngineError(
       'EXCEEDED_LOCAL_MEMORY_LIMIT',
-      `${error.message}: ask for less of the time, or for fewer groups`,
+      `${error.message}: ask for a shorter time, or for fewer groups`,
     )
   if (nodeCode(error) === '22003') return new EngineError('NUMERIC_VALUE_OUT_OF_RANGE', 'bigint addition overflow')
   return readFailure(error, 'The history of queries')

@@ -36,7 +36,7 @@ const MAX_EVENTS = 1000
 const limit = (most: number) => z.coerce.number().int().min(1).max(most)
 
 /** A search text for the database, which has no text with U+0000. */
-const searched = z.string().refine((text) => !text.includes('\0'), 'has a character that no text has')
+const searched = z.string().refine((text) => !text.includes('\0'), 'has a character that is not allowed in text')
 
 const listParameters = z.object({
   state: z
@@ -48,14 +48,14 @@ const listParameters = z.object({
   since: z.iso
     .datetime({ offset: true })
     .transform(storableTime)
-    .refine((time) => time !== undefined, 'no time')
+    .refine((time) => time !== undefined, 'is not an ISO 8601 time')
     .optional(),
   q: searched.min(1).optional(),
   limit: limit(MAX_LIST).default(MAX_LIST),
   cursor: z
     .string()
     .transform((text) => decodeCursor(text))
-    .refine((cursor) => cursor !== undefined, 'not a cursor that this server gave out')
+    .refine((cursor) => cursor !== undefined, 'is not a cursor of this server')
     .optional(),
 })
 

@@ -19,10 +19,10 @@ export class NotReadInTime extends QuipuError {
 export function readFailure(error: unknown, what: string): EngineError {
   const code = nodeCode(error)
   if (code === ENDED_BY_POSTGRES)
-    return new EngineError('EXCEEDED_TIME_LIMIT', `${what} took too long to be read: ask for less of it`)
+    return new EngineError('EXCEEDED_TIME_LIMIT', `${what} took too long to read: ask for less of it`)
   if (error instanceof NotReadInTime)
     return new EngineError('EXCEEDED_TIME_LIMIT', `${what} could not be read in time: ask again later`)
   if (code === TOO_MANY_CONNECTIONS)
-    return new EngineError('REMOTE_HOST_GONE', `${what} cannot be read now: its database takes no more connections`)
-  return new EngineError('REMOTE_HOST_GONE', `${what} cannot be read now: its database is away`)
+    return new EngineError('REMOTE_HOST_GONE', `${what} cannot be read now: its database accepts no more connections`)
+  return new EngineError('REMOTE_HOST_GONE', `${what} cannot be read now: its database does not answer`)
 }

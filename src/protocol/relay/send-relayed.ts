@@ -106,7 +106,7 @@ export function sendRelayed(
           })
         response.on('error', reject)
         response.on('end', () => answer(undefined))
-        response.on('close', () => reject(new Error('The answer broke off')))
+        response.on('close', () => reject(new Error('The connection broke before the answer was complete')))
         response.on('data', function gather(part: Buffer) {
           parts.push(part)
           bytes += part.length

@@ -6,7 +6,7 @@ import { isStorableName } from '../../shared/stored-name.ts'
  * surrogates.
  */
 const isText = (text: string): boolean => !text.includes('\0') && !/\p{Cs}/u.test(text)
-const name = z.string().refine((text) => isText(text) && isStorableName(text), 'is no name')
+const name = z.string().refine((text) => isText(text) && isStorableName(text), 'is not a valid name')
 const time = z.iso.datetime({ offset: true })
 
 /** Keeps only the origin of an address: passwords and tokens may be in the rest. */
@@ -33,7 +33,7 @@ export const replayBeginningSchema = z.strictObject({
     until: time.optional(),
     user: name.optional(),
     source: name.optional(),
-    where: z.string().max(LONGEST_CONDITION).refine(isText, 'is no text').transform(shortened).optional(),
+    where: z.string().max(LONGEST_CONDITION).refine(isText, 'is not valid text').transform(shortened).optional(),
     sample: z.number().min(0).max(1).optional(),
     queries: z.number().int().min(0).optional(),
   }),
@@ -45,7 +45,7 @@ const MOST_VERDICTS = 32
 export const replayReportSchema = z.strictObject({
   verdicts: z
     .record(z.string().regex(/^[A-Z][A-Z_]{0,31}$/), z.number().int().min(0))
-    .refine((counts) => Object.keys(counts).length <= MOST_VERDICTS, 'are too many'),
+    .refine((counts) => Object.keys(counts).length <= MOST_VERDICTS, 'are too many verdicts'),
   outcome: z.enum(['completed', 'stopped', 'failed']).optional(),
 })
 

@@ -64,7 +64,7 @@ export function createCancelStatement({ service, uris, guard, limits }: CancelSt
     if (outcome === 'unknown') throw new HttpProblem(404, 'Query not found')
     if (outcome === 'waiting') {
       if (goingOn >= MOST_TRIED)
-        throw new HttpProblem(503, 'Too many cancels wait for the event log', { 'retry-after': '1' })
+        throw new HttpProblem(503, 'Too many cancels wait for the event log: try again later', { 'retry-after': '1' })
       void goOn(request, page.queryId)
     }
     response.writeHead(204, { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }).end()

@@ -104,7 +104,7 @@ export function createPollStatement(
     switch (answer.kind) {
       case 'gone':
         deps.onPolled?.('gone')
-        throw new HttpProblem(410, 'Page is gone: a later one was asked for')
+        throw new HttpProblem(410, 'The page is gone: the client has already requested a later one')
       case 'unknown':
         deps.onPolled?.('not_found')
         throw new HttpProblem(404, 'Query not found')

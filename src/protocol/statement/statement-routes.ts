@@ -84,7 +84,7 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
       '/v1/statement',
       (path) => path === '/v1/statement' || path === '/v1/statement/' || undefined,
       { POST: createPostStatement(deps), OPTIONS: options('POST, OPTIONS') },
-      'Statements are posted',
+      'Use POST for a statement',
     ),
     endpoint(
       '/v1/statement/{queryId}/{token}',
@@ -95,9 +95,9 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
         DELETE: createCancelStatement(deps),
         OPTIONS: options('GET, HEAD, DELETE, OPTIONS'),
       },
-      'A result is fetched with GET and canceled with DELETE',
+      'Use GET to fetch a result, and DELETE to cancel it',
     ),
-    endpoint('/v1/stage/{stageId}/{mac}', stagePath, { DELETE: cancelStage }, 'A stage is canceled with DELETE'),
+    endpoint('/v1/stage/{stageId}/{mac}', stagePath, { DELETE: cancelStage }, 'Use DELETE to cancel a stage'),
   ]
 }
 

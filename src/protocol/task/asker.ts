@@ -49,7 +49,10 @@ export function createAskers({ tasks, bearer, openReads }: AskerDeps): Askers {
       const logId = request.headers[internalHeaders.log]
       const isLog = logId === undefined || (typeof logId === 'string' && /^[\w-]{1,64}$/.test(logId))
       if (typeof text !== 'string' || !/^\d{1,10}$/.test(text) || !isLog) {
-        throw new HttpProblem(400, `${internalHeaders.epoch} and ${internalHeaders.log} must be the coordinator's`)
+        throw new HttpProblem(
+          400,
+          `${internalHeaders.epoch} and ${internalHeaders.log} must name the epoch and the log of the coordinator`,
+        )
       }
       const verdict = tasks.epochs.accept(Number(text), logId)
       switch (verdict) {
@@ -58,7 +61,7 @@ export function createAskers({ tasks, bearer, openReads }: AskerDeps): Askers {
         case 'stale':
           throw new HttpProblem(409, 'A coordinator with a higher epoch has taken over')
         case 'implausible':
-          throw new HttpProblem(400, `Epoch ${text} is too far from those that this worker has heard of`)
+          throw new HttpProblem(400, `Epoch ${text} is too far from the epochs that this worker has stored`)
         default:
           return unreachable(verdict)
       }

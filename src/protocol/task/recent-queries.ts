@@ -82,7 +82,7 @@ export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
     find: async (queryId) => live.get(queryId) ?? (await ended(queryId)),
     async findAsOf(queryId, asOf) {
       if (!(await deps.projection.barrier(deps.ownWritesWaitMs)))
-        throw new HttpProblem(503, 'What was then cannot be said now', { 'retry-after': '1' })
+        throw new HttpProblem(503, 'The history cannot be read now: try again later', { 'retry-after': '1' })
       return readAsOf(deps.stored, queryId, asOf)
     },
   }

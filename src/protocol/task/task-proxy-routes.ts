@@ -101,7 +101,7 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
 
   const list: Handler<true> = async (request, response) => {
     if (requestTarget(request).query.has('asOf'))
-      throw new HttpProblem(400, 'asOf is for one task: /v1/task/{taskId}?asOf=')
+      throw new HttpProblem(400, 'asOf is only allowed for a single task: /v1/task/{taskId}?asOf=')
     authorize(request, true)
     const baseUri = deps.baseUri(request)
     response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
@@ -129,7 +129,7 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
     if (!view) throw new HttpProblem(404, 'Task not found')
     const task = view.query.tasks.get(taskId)
     const moment = asOf.time ?? `event ${asOf.sequence} of its query`
-    if (!task) throw new HttpProblem(404, `Task ${taskId} was not there at ${moment}`)
+    if (!task) throw new HttpProblem(404, `Task ${taskId} did not exist at ${moment}`)
     response.setHeader(SEQUENCE_HEADER, String(view.sequence))
     sendJsonBytes(response, Buffer.from(JSON.stringify(infoOf({ view, task }, deps.baseUri(request)))))
   }

@@ -104,7 +104,7 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
   const getTask: Handler<TaskAddress> = async (request, response, { taskId }) => {
     const { query } = requestTarget(request)
     const asker = authorize(request, true)
-    if (query.has('asOf')) throw new HttpProblem(400, 'A worker knows only the present: ask a coordinator for asOf')
+    if (query.has('asOf')) throw new HttpProblem(400, 'A worker does not support asOf: ask a coordinator')
     checkEpoch(asker, request, false)
     const task = tasks.get(taskId)
     // A new coordinator continues the task: the answer that its predecessor waits for reaches nobody.
@@ -162,7 +162,8 @@ const forgetSchema = z.object({ taskIds: z.array(z.string()).max(1000) })
 
 function parseUpdate(body: unknown): z.infer<typeof taskUpdateSchema> {
   const parsed = taskUpdateSchema.safeParse(body)
-  if (!parsed.success) throw new HttpProblem(400, `Not a task update: ${z.prettifyError(parsed.error)}`)
+  if (!parsed.success)
+    throw new HttpProblem(400, `The body is not a valid task update: ${z.prettifyError(parsed.error)}`)
   return parsed.data
 }
 

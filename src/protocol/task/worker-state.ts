@@ -42,7 +42,7 @@ export function createWorkerState(
 
 /** The refusal for callers that use Trino's address: it names the address to use here. */
 function askCoordinator(nodeId: string): HttpProblem {
-  return new HttpProblem(401, `A worker knows no users: ask a coordinator, PUT /v1/node/${nodeId}/state`, {
+  return new HttpProblem(401, `A worker knows no users: send PUT /v1/node/${nodeId}/state to a coordinator`, {
     'www-authenticate': 'Bearer',
   })
 }

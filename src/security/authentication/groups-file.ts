@@ -18,9 +18,9 @@ export function parseGroupsFile(text: string): GroupsOf {
     const at = line.indexOf(':')
     const group = withoutSpaceAround(line.slice(0, at))
     const wrong = (what: string): Error => new Error(`Line ${number}: ${what}`)
-    if (at < 0 || group === '') throw wrong('not of the form group:user,user')
-    if (!isTellable(group)) throw wrong('the name of the group has characters that cannot be told')
-    if (seen.has(group)) throw wrong('the group has a line already')
+    if (at < 0 || group === '') throw wrong('the line must have the form group:user,user')
+    if (!isTellable(group)) throw wrong('the name of the group has invisible or invalid characters')
+    if (seen.has(group)) throw wrong('the group already has a line')
     seen.add(group)
     for (const part of line.slice(at + 1).split(',')) {
       const user = withoutSpaceAround(part)

@@ -169,7 +169,7 @@ export function createIdentityProvider(settings: IdentityProviderSettings): Iden
         const tokens = await client.refreshTokenGrant(provider, refreshToken)
         const claims: Claims = tokens.claims() ?? {}
         if (claims['sub'] !== undefined && claims['sub'] !== subject)
-          throw new LogInInvalid('The identity provider says that he is somebody else')
+          throw new LogInInvalid('The identity provider names another user than before')
         const said = await withMore(known, tokens.access_token, subject, claims)
         const verified = nameIn(
           {
@@ -179,7 +179,8 @@ export function createIdentityProvider(settings: IdentityProviderSettings): Iden
           },
           settings,
         )
-        if (verified.name !== before.name) throw new LogInInvalid('The identity provider says that he is somebody else')
+        if (verified.name !== before.name)
+          throw new LogInInvalid('The identity provider names another user than before')
         return { verified, renewal: { refreshToken: tokens.refresh_token ?? refreshToken, subject } }
       } catch (error) {
         throw distinguished(client, error)
@@ -230,9 +231,9 @@ function distinguished(client: typeof openid, error: unknown): unknown {
   if (error instanceof QuipuError) return error
   if (error instanceof client.AuthorizationResponseError) return new LogInDenied(error.error, error.error_description)
   if (error instanceof client.ResponseBodyError)
-    return new LogInInvalid(`The identity provider did not take the code: ${error.error}`, { cause: error })
+    return new LogInInvalid(`The identity provider did not accept the code: ${error.error}`, { cause: error })
   if (error instanceof client.ClientError && !hasCode(error, 'OAUTH_TIMEOUT'))
-    return new LogInInvalid('What came back from the identity provider does not fit', { cause: error })
+    return new LogInInvalid('The answer of the identity provider is invalid', { cause: error })
   return new ProviderAway('The identity provider does not answer', { cause: error })
 }
 
@@ -253,7 +254,7 @@ function lacksGroups(claims: Claims, field: string | undefined): boolean {
 function nameIn(claims: Claims, { principalField, groupsField }: IdentityProviderSettings): VerifiedName {
   const name = claims[principalField]
   if (typeof name !== 'string' || name === '')
-    throw new LogInInvalid(`The identity provider says no ${principalField} of who logged in`)
+    throw new LogInInvalid(`The identity provider gave no ${principalField} for the user`)
   return { name, groups: groupsField === undefined ? [] : groupsIn(claims[groupsField]) }
 }
 

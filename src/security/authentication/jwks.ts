@@ -107,7 +107,7 @@ export function createJwks({ fetchText, now, onTaken, onKeys, onTrouble }: JwksO
       // send unknown tokens: the client tries again.
       else if (!known) await asking
       yield* fitting(kid).filter((key) => !first.includes(key))
-      if (!known || failing) throw new KeysUnavailable('The keys of tokens cannot be had')
+      if (!known || failing) throw new KeysUnavailable('The keys of tokens cannot be fetched')
       // The key may have been published since. A client that sends unknown tokens all the time must not keep a new key
       // out.
       if (answered <= before) throw new KeyNotYetKnown(Math.max(LEAST_RETRY_MS, askedAt + LEAST_BETWEEN_MS - now()))
@@ -162,6 +162,6 @@ export async function fetchKeys(http: HttpClient, url: string): Promise<string> 
     signal: AbortSignal.timeout(FETCH_MS),
     mostBytes: MOST_BYTES,
   })
-  if (status !== 200) throw new Error(`It answered ${status}`)
+  if (status !== 200) throw new Error(`The server of the keys answered ${status}`)
   return text
 }

@@ -70,7 +70,7 @@ export function createJwtAuthenticator(options: JwtOptions): Authenticator {
       }
       if (error instanceof KeysUnavailable) return { kind: 'unavailable', reason: error.message }
       // The error codes of jose name claims and kinds, never values.
-      return refused(error instanceof errors.JOSEError ? error.code : 'the key of the token is not known')
+      return refused(error instanceof errors.JOSEError ? error.code : 'the key of the token is unknown')
     }
   }
 
@@ -100,7 +100,7 @@ function refused(reason: string): CredentialVerdict {
 }
 
 function unprovenFor(ms: number, fresh: boolean): CredentialVerdict {
-  const reason = 'no key that is known has signed the token'
+  const reason = 'no known key has signed the token'
   return { kind: 'unproven', user: '', reason, retryAfterSeconds: Math.ceil(ms / 1000), fresh }
 }
 

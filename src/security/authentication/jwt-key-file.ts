@@ -12,13 +12,15 @@ const LEAST_RSA_BITS = 2048
  */
 export function parseTokenKey(text: string): TokenKey {
   if (text.includes('-----BEGIN')) {
-    if (text.includes('PRIVATE KEY')) throw new Error('A private key: who checks tokens needs the public one alone')
+    if (text.includes('PRIVATE KEY'))
+      throw new Error('The file holds a private key: only the public key is needed to verify tokens')
     return tokenPublicKey(createPublicKey(text))
   }
   const compact = text.replace(/\s+/g, '')
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(compact)) throw new Error('Neither a public key (PEM) nor a secret in Base64')
   const secret = Buffer.from(compact, 'base64')
-  if (secret.length < LEAST_HMAC_BYTES) throw new Error(`A secret for tokens has at least ${LEAST_HMAC_BYTES} bytes`)
+  if (secret.length < LEAST_HMAC_BYTES)
+    throw new Error(`A secret for tokens must have at least ${LEAST_HMAC_BYTES} bytes`)
   return { key: createSecretKey(secret), algorithms: ['HS256', 'HS384', 'HS512'] }
 }
 
@@ -29,7 +31,7 @@ export function tokenPublicKey(key: KeyObject): TokenKey {
 
 function algorithmsOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): readonly string[] {
   if (type === 'rsa' && (details?.modulusLength ?? 0) < LEAST_RSA_BITS)
-    throw new Error(`An RSA key for tokens has at least ${LEAST_RSA_BITS} bits`)
+    throw new Error(`An RSA key for tokens must have at least ${LEAST_RSA_BITS} bits`)
   switch (type) {
     case 'rsa':
       return ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512']
@@ -38,10 +40,10 @@ function algorithmsOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }
     case 'ec': {
       const of = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }[details?.namedCurve ?? '']
       if (of !== undefined) return [of]
-      throw new Error(`No tokens are signed with the curve ${details?.namedCurve}`)
+      throw new Error(`Tokens with the curve ${details?.namedCurve} are not supported`)
     }
     default:
-      throw new Error(`No tokens are signed with a key of the type ${type}`)
+      throw new Error(`Tokens with a key of type ${type} are not supported`)
   }
 }
 

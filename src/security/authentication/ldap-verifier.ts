@@ -71,7 +71,7 @@ export function createLdapVerifier(options: LdapOptions): PasswordVerifier {
     try {
       return names === 'lower' ? { kind: 'right', name: user } : await named(client, pattern, user)
     } catch (error) {
-      return { kind: 'unavailable', reason: `LDAP, who somebody is: ${(error as Error).name}` }
+      return { kind: 'unavailable', reason: `LDAP, name of a user: ${(error as Error).name}` }
     } finally {
       await client.unbind().catch(() => {})
     }
@@ -109,7 +109,7 @@ async function named(client: LdapClient, pattern: string, typed: string): Promis
   const { value: said = '' } = await client.exop(WHO_AM_I)
   const name = said.startsWith('dn:') ? await entryName(client, said.slice(3), pattern, typed) : accountName(said)
   if (name !== undefined && isUserName(name)) return { kind: 'right', name }
-  return { kind: 'unavailable', reason: 'LDAP: the directory does not say how it writes the name of who was let in' }
+  return { kind: 'unavailable', reason: 'LDAP: the directory does not say how it writes the name of the accepted user' }
 }
 
 /**

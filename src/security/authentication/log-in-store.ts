@@ -80,7 +80,7 @@ export function createLogInStore(ask: Ask, key: Buffer): LogInStore {
       if (rows.length > 0) return true
       const known = await ask(`select 1 from quipu_log.log_ins where id = $1 and phase in ('done', 'taken')`, [id])
       if (known.length > 0) return false
-      throw new TooManyLogIns('Too many log-ins are under way')
+      throw new TooManyLogIns('Too many log-ins are in progress: try again later')
     },
     async comeBack(state, browser) {
       const [row] = await ask(

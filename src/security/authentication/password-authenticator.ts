@@ -60,7 +60,7 @@ export function createPasswordAuthenticator(options: PasswordAuthenticatorOption
         if (verifier.version() === before) remembered.set([user, secret], verdict.name ?? user, rememberMs)
         return { kind: 'verified', verified: { name: verdict.name ?? user, groups: [] }, fresh: true }
       case 'wrong':
-        return { kind: 'refused', user, reason: 'no such user, or another password' }
+        return { kind: 'refused', user, reason: 'the user is unknown, or the password is wrong' }
       case 'busy':
         return { kind: 'busy', retryAfterSeconds: 1 }
       case 'unavailable':
@@ -81,8 +81,8 @@ export function createPasswordAuthenticator(options: PasswordAuthenticatorOption
         Buffer.byteLength(user) > MOST_BYTES ||
         Buffer.byteLength(secret) > MOST_BYTES
       )
-        return { kind: 'refused', user, reason: 'no user, or no password' }
-      if (!isUserName(user)) return { kind: 'refused', user, reason: `what was given ${NO_USER_NAME}` }
+        return { kind: 'refused', user, reason: 'the user or the password is missing' }
+      if (!isUserName(user)) return { kind: 'refused', user, reason: `the given name ${NO_USER_NAME}` }
       if (verifier.version() !== version) {
         version = verifier.version()
         remembered.clear()

@@ -30,10 +30,10 @@ export function parsePasswordFile(text: string, key: Buffer): PasswordBook {
   for (const { number, line } of linesOf(text)) {
     const at = line.indexOf(':')
     const wrong = (what: string): Error => new Error(`Line ${number}: ${what}`)
-    if (at <= 0) throw wrong('not of the form user:hash')
+    if (at <= 0) throw wrong('the line must have the form user:hash')
     const user = line.slice(0, at)
     if (!isUserName(user)) throw wrong(`the name ${NO_USER_NAME}`)
-    if (users.has(user)) throw wrong('the user has a line already')
+    if (users.has(user)) throw wrong('the user already has a line')
     try {
       users.set(user, parsePasswordHash(line.slice(at + 1)))
       marks.set(user, digest(line).toString('base64url', 0, 16))

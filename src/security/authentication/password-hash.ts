@@ -29,8 +29,8 @@ export function parsePasswordHash(text: string): PasswordHash {
   const hash = Buffer.from(parts[3]!, 'hex')
   // A longer hash is made in pieces, each of which takes all iterations.
   if (iterations * (Math.ceil(hash.length / 32) + Math.ceil(hash.length / 20)) > 3 * MOST_ITERATIONS)
-    throw new Error('A hash of PBKDF2 so long must have fewer iterations')
-  if (hash.length < 16 || hash.length > 512) throw new Error('A hash of PBKDF2 must have from 16 to 512 bytes')
+    throw new Error('A PBKDF2 hash of this length must have fewer iterations')
+  if (hash.length < 16 || hash.length > 512) throw new Error('A PBKDF2 hash must have 16 to 512 bytes')
   return { kind: 'pbkdf2', iterations, salt: Buffer.from(parts[2]!, 'hex'), hash }
 }
 

@@ -43,9 +43,9 @@ export function createSessionAuthenticator(method: SessionMethod, deps: SessionA
 
   function verify(credential: Credential): CredentialVerdict {
     const session = opened.get(credential)
-    if (!session) return { kind: 'refused', user: '', reason: 'no session of this cluster' }
+    if (!session) return { kind: 'refused', user: '', reason: 'the token is not a session of this cluster' }
     if (ended()?.has(session.id) === undefined)
-      return { kind: 'unavailable', reason: 'nobody can say yet which sessions were ended' }
+      return { kind: 'unavailable', reason: 'the ended sessions are not known yet' }
     const { name, user, groups } = session
     // The log-in itself was reported when it happened.
     return { kind: 'verified', fresh: false, verified: { name, user, groups } }

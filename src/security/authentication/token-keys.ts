@@ -33,7 +33,7 @@ export class KeyNotYetKnown extends QuipuError {
   readonly retryAfterMs: number
 
   constructor(retryAfterMs: number) {
-    super('No key that is known has signed the token')
+    super('No known key has signed the token')
     this.retryAfterMs = retryAfterMs
   }
 }

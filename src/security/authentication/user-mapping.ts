@@ -66,7 +66,7 @@ function mappingOf(rules: readonly Rule[]): UserMapping {
 function replacement(text: string, groupOf: (group: number | string) => string): string {
   const parts = text.matchAll(/\\(.)|\$(\d)|\$\{([A-Za-z][A-Za-z0-9]*)\}|([^\\$]+)|([\\$])/gs)
   return Array.from(parts, ([, escaped, digit, name, plain, stray]) => {
-    if (stray !== undefined) throw new Error(`Not a replacement: '${stray}' stands for nothing`)
+    if (stray !== undefined) throw new Error(`The replacement is invalid: '${stray}' has no meaning`)
     return escaped ?? plain ?? groupOf(digit === undefined ? name! : Number(digit))
   }).join('')
 }

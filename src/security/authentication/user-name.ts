@@ -25,8 +25,7 @@ export function isUserName(name: string): boolean {
 }
 
 /** Follows a text that is not a user name, in error messages. */
-export const NO_USER_NAME =
-  'is the name of no user: it has white space, characters that are not seen, or another form than NFKC'
+export const NO_USER_NAME = 'is not a user name: it has white space, invisible characters, or another form than NFKC'
 
 /**
  * The name in lower case, for directories that ignore case.

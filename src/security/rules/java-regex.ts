@@ -84,7 +84,7 @@ export function compileJava(text: string): RE2JS {
   try {
     return RE2JS.compile(text)
   } catch (error) {
-    throw new Error(`'${text}' is no regular expression that is understood here: ${(error as Error).message}`, {
+    throw new Error(`'${text}' is not a supported regular expression: ${(error as Error).message}`, {
       cause: error,
     })
   }
@@ -95,7 +95,7 @@ function refuseOtherMeaning(text: string): void {
   for (const { character, inClass, at } of unescaped(text)) {
     if (!inClass) continue
     if (character === '[' || (character === '&' && text[at + 1] === '&'))
-      throw new Error(`'${text}': classes within classes, and intersections of them, are not understood here`)
+      throw new Error(`'${text}': classes within classes, and intersections of classes, are not supported`)
   }
 }
 

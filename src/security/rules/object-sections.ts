@@ -58,7 +58,7 @@ const tableRule = z
       if (names.has(name)) {
         context.addIssue({
           code: 'custom',
-          message: `The column ${name} is there twice`,
+          message: `The column ${name} occurs twice`,
           path: ['columns', at, 'name'],
         })
       }

@@ -68,7 +68,7 @@ function jsonOf(text: string): Node {
     throw wrongAt(
       text,
       error?.offset ?? 0,
-      `This is no JSON: ${error ? printParseErrorCode(error.error) : 'it is empty'}`,
+      `The file is not JSON: ${error ? printParseErrorCode(error.error) : 'it is empty'}`,
     )
   }
   refuseOddKeys(text, root)
@@ -84,7 +84,7 @@ function refuseOddKeys(text: string, node: Node): void {
         throw wrongAt(
           text,
           property.offset,
-          `The key ${JSON.stringify(key)} ${keys.has(key) ? 'is there twice' : 'is not known'}`,
+          `The key ${JSON.stringify(key)} ${keys.has(key) ? 'occurs twice' : 'is not known'}`,
         )
       }
       keys.add(key)

@@ -103,7 +103,7 @@ describe('The file of property rules', () => {
     ],
     ['[{ "sessionProperties": {}, "users": "a" }]', /^line 1: /],
     ['[{ "sessionProperties": { "a": null } }]', /^line 1: 1, sessionProperties, a: /],
-    ['[{ "sessionProperties": {"a": "1", "a": "2"} }]', /^line 1: The key "a" is there twice/],
+    ['[{ "sessionProperties": {"a": "1", "a": "2"} }]', /^line 1: The key "a" occurs twice/],
     ['[', /^line 1: This is no JSON/],
   ])('is refused with the line of the error: %j', (text, message) =>
     expect(() => readPropertyRules(text)).toThrow(message),

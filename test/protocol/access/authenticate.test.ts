@@ -230,7 +230,7 @@ describe('The user that a request acts as', () => {
     expect(() => actsAs(request({ 'x-trino-user': 'alice' }))).toThrow('Authentication is required')
     const internal = request({ 'x-trino-user': 'alice' })
     setCaller(internal, { kind: 'cluster' })
-    expect(() => actsAs(internal)).toThrow("The cluster's key")
+    expect(() => actsAs(internal)).toThrow('The cluster secret')
   })
 
   it('is the user that the headers name when authentication is off', () => {

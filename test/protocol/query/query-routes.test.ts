@@ -297,7 +297,7 @@ describe('GET /v1/query/{queryId} in each state of a query', () => {
       return `${status} ${body.detail}`
     }
     expect(await refused('2020-01-01T00:00:00Z')).toMatch(
-      /^404 .* was not there at 2020-01-01T00:00:00.000Z: it was created at /,
+      /^404 .* did not exist at 2020-01-01T00:00:00.000Z: it was created at /,
     )
     expect(await refused('1000')).toBe(`404 Query ${queryId} has no event 1000: its last is ${last}`)
     for (const bad of ['never', '0', '-1', '1.5', '2026-01-31', '2026-01-31T12:00:00', '2026-13-31T12:00:00Z', ''])

@@ -215,7 +215,7 @@ describe('system.runtime', () => {
     const failing = over(() => Promise.reject(Object.assign(new Error(message), code && { code })))
     const error: unknown = await failing.queries(alice, []).catch((one: unknown) => one)
     expect(error).toMatchObject({ errorName })
-    expect(String(error).includes('database is away')).toBe(code === '08006')
+    expect(String(error).includes('database does not answer')).toBe(code === '08006')
     expect(String(error)).not.toContain(message)
   })
 

@@ -199,7 +199,7 @@ describe.runIf(await kafkaIsAvailable())('A log in Kafka that continues a log in
     await half.open()
     await refuseHalfContinued(half)
     await half.claim({ address: VISITOR_ADDRESS, version: 'test', above: 1 })
-    await expect(refuseHalfContinued(half)).rejects.toThrow('quipu continue began the topic and was cut off')
+    await expect(refuseHalfContinued(half)).rejects.toThrow('quipu continue began the topic and was interrupted')
     await half.close()
     await database.close()
   }

@@ -132,7 +132,7 @@ describe('The password authenticator', () => {
       expect(await verify(as(user, secret))).toEqual({
         kind: 'refused',
         user,
-        reason: 'no such user, or another password',
+        reason: 'the user is unknown, or the password is wrong',
       })
       expect(compared.length).toBe(1)
     }

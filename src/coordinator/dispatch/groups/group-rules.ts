@@ -134,7 +134,7 @@ function groupsOf(
   const names = new Set<string>()
   return groups.map((keys, index) => {
     const at = [...path, index]
-    if (names.has(keys.name)) complain([...at, 'name'], `The group '${keys.name}' is there twice`)
+    if (names.has(keys.name)) complain([...at, 'name'], `The group '${keys.name}' occurs twice`)
     names.add(keys.name)
     return groupOf(keys, above, periods, at, complain)
   })

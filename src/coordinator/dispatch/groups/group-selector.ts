@@ -51,7 +51,7 @@ export function groupSelector(
   complain: (key: string, message: string) => void,
 ): GroupSelector {
   const templates = pathTemplates(keys.group)
-  if (!knownLabels.has(templateText(templates))) complain('group', 'There is no such group')
+  if (!knownLabels.has(templateText(templates))) complain('group', 'The group does not exist')
   const labels = templates.map((_, at) => templateText(templates.slice(0, at + 1)))
   const patterns = [
     ['user', keys.user, (session: GroupedSession) => session.user],
@@ -62,11 +62,11 @@ export function groupSelector(
   const known = new Set<string>(STANDARD)
   for (const [key, pattern] of patterns)
     for (const name of pattern?.names ?? []) {
-      if (known.has(name)) complain(key, `Several expressions find '${name}'`)
+      if (known.has(name)) complain(key, `Several expressions define '${name}'`)
       known.add(name)
     }
   for (const name of templates.flatMap(({ variables }) => variables))
-    if (!known.has(name)) complain('group', `Nothing finds what '\${${name}}' stands for`)
+    if (!known.has(name)) complain('group', `No expression defines '\${${name}}'`)
   const asked = patterns.flatMap(([, pattern, of]) => (pattern ? [{ pattern, of }] : []))
   return {
     users: keys.user?.pattern.names,

@@ -26,7 +26,9 @@ const findingPattern = z
   .transform((given) => given ?? undefined)
 
 function measured(parse: (text: string) => number | undefined, what: string) {
-  return z.string().transform((text, context): number => parse(text) ?? wrong(context, [], `'${text}' is no ${what}`))
+  return z
+    .string()
+    .transform((text, context): number => parse(text) ?? wrong(context, [], `'${text}' is not a ${what}`))
 }
 
 /** In milliseconds. */

@@ -84,7 +84,7 @@ it.each([
   ['{', 'line 1: This is no JSON'],
   ['{ "rootGroups": [] }', 'line 1: selectors: '],
   [fileWith(`${GROUP}, "color": "red"`), 'line 2: rootGroups, 1: Unrecognized key: "color"'],
-  [fileWith(`${GROUP}, "maxQueued": 2`), 'line 2: The key "maxQueued" is there twice'],
+  [fileWith(`${GROUP}, "maxQueued": 2`), 'line 2: The key "maxQueued" occurs twice'],
   [fileWith('"name": "a", "maxQueued": 1'), 'line 2: rootGroups, 1: hardConcurrencyLimit is missing'],
   [fileWith('"name": "a", "maxQueued": -1, "hardConcurrencyLimit": 1'), 'line 2: rootGroups, 1, maxQueued: '],
   [fileWith(`${GROUP}, "softConcurrencyLimit": 2`), 'line 2: rootGroups, 1, softConcurrencyLimit: '],
@@ -119,15 +119,15 @@ it.each([
     ),
     'Either all sub-groups have a schedulingWeight or none',
   ],
-  [fileWith(`${GROUP}, "subGroups": [{ ${GROUP} }, { ${GROUP} }]`), "The group 'a' is there twice"],
-  [fileWith(GROUP, '"group": "b"'), 'line 4: selectors, 1, group: There is no such group'],
+  [fileWith(`${GROUP}, "subGroups": [{ ${GROUP} }, { ${GROUP} }]`), "The group 'a' occurs twice"],
+  [fileWith(GROUP, '"group": "b"'), 'line 4: selectors, 1, group: The group does not exist'],
   [fileWith(GROUP, '"user": "(", "group": "a"'), 'line 4: selectors, 1, user: '],
   [fileWith(GROUP, '"queryType": "SHOW", "group": "a"'), 'line 4: selectors, 1, queryType: '],
   [
     fileWith('"name": "${x}", "maxQueued": 1, "hardConcurrencyLimit": 1', '"group": "${x}"'),
-    "Nothing finds what '${x}' stands for",
+    "No expression defines '${x}'",
   ],
-  [fileWith(GROUP, '"user": "(?<x>.*)", "source": "(?<x>.*)", "group": "a"'), "Several expressions find 'x'"],
+  [fileWith(GROUP, '"user": "(?<x>.*)", "source": "(?<x>.*)", "group": "a"'), "Several expressions define 'x'"],
 ])('`readGroupRules` refuses %s', (text, message) => {
   expect(() => readGroupRules(text)).toThrow(message)
 })
