@@ -96,7 +96,7 @@ function jsonText({ type, data }: Event): string {
     // The data is nested too deeply, too long for a string, or no JSON at all.
     throw new Unstorable(`Data of ${type} cannot be written: ${(cause as Error).name}`, { cause })
   }
-  if (json === undefined) throw new Unstorable(`Data of ${type} is no JSON value`)
+  if (json === undefined) throw new Unstorable(`Data of ${type} is not a JSON value`)
   if (json.length > MAX_DATA_CHARACTERS) throw new TooLarge(json.length, MAX_DATA_CHARACTERS)
   return json
 }
@@ -153,7 +153,7 @@ export function readEnvelope(text: string): StoredEnvelope | undefined {
 /** Reads the envelope of a record that counts. @throws LogChanged when its text is no envelope */
 export function parseEnvelope(text: string): StoredEnvelope {
   const envelope = readEnvelope(text)
-  if (!envelope) throw new LogChanged('A valid record of the log is no event')
+  if (!envelope) throw new LogChanged('A valid record of the log is not an event')
   return envelope
 }
 
@@ -206,7 +206,9 @@ export function openData(stream: string, envelope: StoredEnvelope, keys?: KeySou
   if (!key) return undefined
   const data = decryptData(key, headerText(stream, envelope), envelope.data)
   if (!data)
-    throw new LogChanged(`Event ${stream}/${envelope.sequence} was not encrypted with key ${name}, which it names`)
+    throw new LogChanged(
+      `Event ${stream}/${envelope.sequence} was not encrypted with key ${name}, although it names this key`,
+    )
   const enc = plainEncoding(envelope.enc)
   return { enc, stored: data.toString(enc === 'gzip' ? 'base64' : 'utf8') }
 }

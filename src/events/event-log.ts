@@ -357,7 +357,7 @@ export class TooLarge extends NotTaken {
   readonly maxBytes: number
 
   constructor(bytes: number, maxBytes: number) {
-    super(`Event of ${bytes} bytes; the log takes at most ${maxBytes}`)
+    super(`The event has ${bytes} bytes; the log accepts at most ${maxBytes}`)
     this.bytes = bytes
     this.maxBytes = maxBytes
   }

@@ -127,7 +127,7 @@ export class FoldedEventLog implements EventLog {
       const first = await this.#reader.firstClaim()
       if (first && first.partitions !== limits.partitions)
         throw new MisconfiguredLog(
-          `The event log was begun with ${first.partitions} log partitions and now has ${limits.partitions}: streams would change place`,
+          `The event log was begun with ${first.partitions} log partitions and now has ${limits.partitions}: streams would move to other partitions`,
         )
       this.#limits = limits
       this.#isContinued = (first?.epoch ?? 1) > 1

@@ -13,7 +13,7 @@ export function logOfEpoch(log: EventLog): LogOfEpoch {
   const { fenced } = log
   const whileItLasts = <A extends readonly unknown[], R>(write: (...given: A) => Promise<R>) => {
     return (...given: A): Promise<R> =>
-      ended ? Promise.reject(new Fenced('The epoch of this process is over')) : write(...given)
+      ended ? Promise.reject(new Fenced('The epoch of this process has ended')) : write(...given)
   }
   return {
     log: {

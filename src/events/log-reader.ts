@@ -87,10 +87,10 @@ export class LogReader {
     const at = await Promise.all(
       from.at.map(async ({ offset, state }, partition) => {
         if (offset > (await this.#store.end(partition)))
-          throw new LogChanged(`The log ends before offset ${offset} of the checkpoint: part of it is gone`)
+          throw new LogChanged(`The log ends before offset ${offset} of the checkpoint: a part of it is lost`)
         const found = await this.stateAt(partition, offset)
         if (state && !sameState(state, found))
-          throw new LogChanged(`The log's past below offset ${offset} is not what the checkpoint saw`)
+          throw new LogChanged(`The log below offset ${offset} differs from what the checkpoint saw`)
         return { offset, state: found }
       }),
     )
@@ -165,11 +165,11 @@ export class LogReader {
       const envelope = header?.kind === 'event' ? readEnvelope(record.text) : undefined
       const folded = this.#fold(state, { header, hash: envelope?.hash ?? '' })
       const counts = folded.verdict === 'valid' || folded.verdict === 'epoch'
-      if (folded.verdict === 'valid' && !envelope) throw new LogChanged('A valid record of the log is no event')
+      if (folded.verdict === 'valid' && !envelope) throw new LogChanged('A valid record of the log is not an event')
       if (header && counts && header.seen.offset >= from.offset && header.seen.offset <= offset) {
         const ours = states[Number(header.seen.offset - from.offset)]!
         if (!sameState(ours, header.seen.state))
-          throw new LogChanged(`The log's past below offset ${header.seen.offset} was altered`)
+          throw new LogChanged(`The log below offset ${header.seen.offset} was altered`)
       }
       state = folded.state
       const event =
@@ -199,5 +199,5 @@ function readClaim(text: string): ClaimData {
   } catch {
     // The error below reports it.
   }
-  throw new LogChanged('A claim of the log is none')
+  throw new LogChanged('A claim in the log is invalid')
 }

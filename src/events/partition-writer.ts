@@ -164,7 +164,7 @@ export class PartitionWriter {
     // Only new streams are refused. Streams that have begun bound what follows, and a running query must be able to
     // record its end.
     if (expected === 0 && this.#queuedBytes > this.parts.maxQueuedBytes)
-      return Promise.reject(new LogFull('Too much waits for the event log already'))
+      return Promise.reject(new LogFull('Too many events already wait for the event log'))
     const known = this.#heads.get(stream) ?? (expected === 0 && this.#isNew(stream) ? NO_EVENTS : undefined)
     const assumedNew = !known && expected === 0 && this.parts.store.checksNewStreams
     if (this.#learning.has(stream) || (!known && !assumedNew))
@@ -265,7 +265,7 @@ export class PartitionWriter {
     else if (at > this.logPosition.offset) await this.#readOn(at + BigInt(batch.records.length))
     else
       throw new LogWentBackwards(
-        `Records landed at offset ${at} of log partition ${this.partition}, below ${this.logPosition.offset} which was read: the log was recreated or restored`,
+        `Records landed at offset ${at} of log partition ${this.partition}, but offset ${this.logPosition.offset} was already read: the log was recreated or restored`,
       )
   }
 
@@ -554,7 +554,7 @@ export class PartitionWriter {
         if (end < this.logPosition.offset) {
           if (store.endMayLag) return
           throw new LogWentBackwards(
-            `The log ends at offset ${end}, below ${this.logPosition.offset} which was read: it was recreated or restored`,
+            `The log ends at offset ${end}, but offset ${this.logPosition.offset} was already read: the log was recreated or restored`,
           )
         }
         while (this.logPosition.offset < end) {

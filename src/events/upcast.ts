@@ -20,7 +20,7 @@ export function upcast({ type, version, current }: StoredVersion, data: unknown,
   let raised = data
   for (let v = version; v < current; v++) {
     const next = upcasters[v]
-    if (!next) throw new Error(`No upcaster takes ${type} from version ${v}`)
+    if (!next) throw new Error(`There is no upcaster for ${type} version ${v}`)
     raised = next(raised)
   }
   return raised

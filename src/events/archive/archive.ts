@@ -130,7 +130,9 @@ export class Archive implements ArchivedRecords {
       const found = (await this.#periodAt(partition, from)) ?? (await this.#rereadPeriodAt(partition, from))
       const segment = found && segmentAt(found, partition, from)
       if (!segment)
-        throw new LogUnavailable(`Offset ${from} has left the event log, and is not in the archive at ${this.folder}`)
+        throw new LogUnavailable(
+          `Offset ${from} is no longer in the event log, and not in the archive at ${this.folder}`,
+        )
       const first = Number(from - BigInt(segment.from))
       return (await this.#open(this.folderOf(found), segment)).slice(first, first + limit)
     }
@@ -225,7 +227,7 @@ export class Archive implements ArchivedRecords {
   async #rereadTo(below: readonly bigint[]): Promise<readonly PeriodManifest[]> {
     const periods = await this.reread()
     if (reaches(periods, below)) return periods
-    throw new LogUnavailable(`The archive at ${this.folder} has not all that has left the event log`)
+    throw new LogUnavailable(`The archive at ${this.folder} lacks records that were deleted from the event log`)
   }
 
   /** Deletes copies that were never finished. Renames them first: then no process can publish half of one. */
@@ -396,7 +398,7 @@ function manifestOf(path: string, text: string): PeriodManifest {
   try {
     return manifestSchema.parse(JSON.parse(text))
   } catch (cause) {
-    throw new ArchiveDamaged(`${path} is no manifest of a period`, { cause })
+    throw new ArchiveDamaged(`${path} is not a manifest of a period`, { cause })
   }
 }
 

@@ -34,7 +34,7 @@ export async function auditArchive(options: AuditArchiveOptions): Promise<number
     if (!unknown.has(anchor.key))
       onFinding({
         kind: 'unknown-key',
-        what: `An archived period ends with anchor ${anchor.number}, which is by a key that is not known: ${anchor.key}`,
+        what: `An archived period ends with anchor ${anchor.number}, which was signed with an unknown key: ${anchor.key}`,
       })
     unknown.add(anchor.key)
     return byAnyKey(anchor)
@@ -47,7 +47,7 @@ export async function auditArchive(options: AuditArchiveOptions): Promise<number
       for (const name of await left(archive, manifest))
         onFinding({
           kind: 'archive',
-          what: `Period ${manifest.number}: ${name} is a file that was replaced, and is there`,
+          what: `Period ${manifest.number}: ${name} was replaced, but the old file is still there`,
         })
     }
   } catch (error) {

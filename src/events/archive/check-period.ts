@@ -38,11 +38,11 @@ export interface PeriodCheck {
 export async function checkPeriod(check: PeriodCheck): Promise<void> {
   const { manifest, before, canEnd, isBelieved } = check
   const damaged = (what: string): ArchiveDamaged => new ArchiveDamaged(`Period ${manifest.number}: ${what}`)
-  if (!isBelieved(manifest.anchor)) throw damaged(`anchor ${manifest.anchor.number} is not what a believed key signed`)
+  if (!isBelieved(manifest.anchor)) throw damaged(`anchor ${manifest.anchor.number} was not signed with a trusted key`)
   if (before && !samePlaces(before.manifest.to, manifest.from))
-    throw damaged('it does not begin where the period before it ends')
+    throw damaged('it does not begin at the end of the period before it')
   if (!before && manifest.from.some(({ offset, count }) => offset !== '0' || count !== 0))
-    throw damaged('it is the first, and does not begin with the log')
+    throw damaged('it is the first period, but does not begin with the log')
   if (!samePlaces(manifest.to, manifest.anchor.at)) throw damaged('it does not end where its anchor signed')
   const index = new StreamIndexBuilder(manifest.from.map(placeOf), before?.heads ?? new Map(), canEnd)
   let [records, events] = [0, 0]
@@ -54,19 +54,20 @@ export async function checkPeriod(check: PeriodCheck): Promise<void> {
     }
     events += fold.events
     if (!samePlaces([signedPlaceOf(fold.position)], [manifest.to[partition]!]))
-      throw damaged(`its records are not what anchor ${manifest.anchor.number} signed`)
+      throw damaged(`its records differ from what anchor ${manifest.anchor.number} signed`)
   }
-  if (records !== manifest.records || events !== manifest.events) throw damaged('it has another count of records')
+  if (records !== manifest.records || events !== manifest.events) throw damaged('its number of records is wrong')
   const { names } = index
   if (names?.first !== manifest.names?.first || names?.last !== manifest.names?.last)
-    throw damaged('it names other streams than it has')
-  if (!(await hasIndex(check, index))) throw damaged('its index is not of its streams')
+    throw damaged('it names other streams than its records have')
+  if (!(await hasIndex(check, index))) throw damaged('its index does not match its streams')
   const heads = headsOf(await unpackLines(await fileOf(check, manifest.heads)))
   const same = [...index.heads].every(([stream, { sequence, hash }]) => {
     const head = heads.get(stream)
     return head?.sequence === sequence && head.hash === hash
   })
-  if (!same || heads.size !== index.heads.size) throw damaged('its last events of streams are others')
+  if (!same || heads.size !== index.heads.size)
+    throw damaged('it names other last events of streams than its records have')
 }
 
 async function foldSegment(
@@ -107,7 +108,7 @@ async function fileOf(
   const bytes = await readFile(join(folder, name)).catch((cause: Error) => {
     throw new ArchiveDamaged(`Period ${number}: ${name} cannot be read: ${cause.message}`, { cause })
   })
-  if (sha256Of(bytes) !== sha256) throw new ArchiveDamaged(`Period ${number}: ${name} is not what was written`)
+  if (sha256Of(bytes) !== sha256) throw new ArchiveDamaged(`Period ${number}: ${name} was changed after it was written`)
   return bytes
 }
 

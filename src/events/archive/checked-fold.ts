@@ -31,18 +31,18 @@ export class CheckedFold {
    */
   take(record: StoredRecord): StoredEnvelope | undefined {
     if (record.offset !== this.#offset)
-      throw new ArchiveDamaged(`There is offset ${record.offset} where ${this.#offset} was to come`)
+      throw new ArchiveDamaged(`Offset ${record.offset} comes where offset ${this.#offset} was expected`)
     const { header, stream } = record
     const envelope = header?.kind === 'event' ? readEnvelope(record.text) : undefined
     const { verdict, state } = fold(this.#state, { header, hash: envelope?.hash ?? '' })
     this.#state = state
     this.#offset++
     if (verdict !== 'valid') return undefined
-    if (!envelope) throw new ArchiveDamaged(`The record at offset ${record.offset} is no event`)
+    if (!envelope) throw new ArchiveDamaged(`The record at offset ${record.offset} is not an event`)
     const whole =
       envelope.hash === eventHash(stream, envelope) &&
       (envelope.forgotten === true || hash('sha256', envelope.data) === envelope.digest)
-    if (!whole) throw new ArchiveDamaged(`Event ${stream}/${envelope.sequence} is not what was hashed`)
+    if (!whole) throw new ArchiveDamaged(`Event ${stream}/${envelope.sequence} does not match its hash`)
     this.#events++
     return envelope
   }

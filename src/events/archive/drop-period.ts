@@ -56,7 +56,7 @@ async function compare(
   // Records of a topic never change; forgetting deletes their key.
   const isGone = key !== undefined && there?.forgotten === true && store.cipher?.isForgotten(key) === true
   if (!same || !here || here.hash !== there?.hash || !(here.forgotten === true || isGone))
-    throw new ArchiveDamaged(`Offset ${log.offset} of the log is not what its archive has`)
+    throw new ArchiveDamaged(`Offset ${log.offset} of the log differs from its copy in the archive`)
   if (!there.forgotten) await store.forget(log.stream, [here.sequence], epoch)
 }
 

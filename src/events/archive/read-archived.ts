@@ -24,7 +24,7 @@ export async function* readArchived(
     const event = await open(archived)
     if (before !== undefined && event.sequence >= before) return
     if (event.sequence !== (last?.sequence ?? after) + 1 || (last && event.prevhash !== last.hash))
-      throw new LogChanged(`Stream ${stream} breaks in the archive after sequence ${last?.sequence ?? after}`)
+      throw new LogChanged(`Stream ${stream} has a gap in the archive after sequence ${last?.sequence ?? after}`)
     last = event
     yield event
   }

@@ -50,7 +50,9 @@ export async function restoreLog(options: RestoreOptions): Promise<readonly Peri
   const all = await archive.reread()
   const periods = all.slice(first - 1, last)
   if (periods.length !== last - first + 1 || periods.length === 0)
-    throw new ArchiveDamaged(`The archive at ${archive.folder} has ${all.length} periods, and not ${first} to ${last}`)
+    throw new ArchiveDamaged(
+      `The archive at ${archive.folder} has ${all.length} periods, but not periods ${first} to ${last}`,
+    )
   const isBelieved = believes(keys)
   const before = all[first - 2]
   await target.begin(
@@ -78,7 +80,7 @@ export async function copyLog(store: Pick<RecordStore, 'end' | 'fetch'>, target:
   while (fold.position.offset < end) {
     const records = await store.fetch(0, fold.position.offset, RECORDS_AT_ONCE)
     for (const record of records) fold.take(record)
-    if (records.length === 0) throw new LogUnavailable(`The log gives nothing at offset ${fold.position.offset}`)
+    if (records.length === 0) throw new LogUnavailable(`The log has no record at offset ${fold.position.offset}`)
     await target.put(0, records)
     await nextLoopPass()
   }
@@ -98,6 +100,6 @@ async function putPeriod(archive: Archive, period: PeriodManifest, target: Resto
       await nextLoopPass()
     }
     if (!sameState(fold.position.state, end.state))
-      throw new ArchiveDamaged(`Period ${period.number} is not what anchor ${period.anchor.number} signed`)
+      throw new ArchiveDamaged(`Period ${period.number} differs from what anchor ${period.anchor.number} signed`)
   }
 }

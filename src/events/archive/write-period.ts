@@ -70,7 +70,8 @@ async function copyInto(folder: string, { store, archive, anchor, canEnd }: Peri
       const { offset } = fold.position
       const fetched = await store.fetch(partition, offset, RECORDS_AT_ONCE)
       const news = fetched.filter((record) => record.offset < end.offset)
-      if (news.length === 0) throw new ArchiveDamaged(`The log ends before offset ${end.offset}, which was signed`)
+      if (news.length === 0)
+        throw new ArchiveDamaged(`The log ends before offset ${end.offset}, which an anchor signed`)
       for (const record of news) {
         const envelope = fold.take(record)
         if (envelope) index.add(record.stream, partition, record.offset, envelope)
@@ -80,7 +81,7 @@ async function copyInto(folder: string, { store, archive, anchor, canEnd }: Peri
       await nextLoopPass()
     }
     if (!sameState(fold.position.state, end.state))
-      throw new ArchiveDamaged(`The log below offset ${end.offset} is not what anchor ${anchor.number} signed`)
+      throw new ArchiveDamaged(`The log below offset ${end.offset} differs from what anchor ${anchor.number} signed`)
     events += fold.events
     segments.push(...(await writer.end()))
   }

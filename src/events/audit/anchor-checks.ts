@@ -57,14 +57,14 @@ export class AnchorChecks {
         this.#signed.add(anchorHash(anchor))
         return true
       }
-      this.#find(`Anchor ${anchor.number} is not what its key signed`, where)
+      this.#find(`Anchor ${anchor.number} differs from what its key signed`, where)
       return false
     }
     for (const anchor of exported) {
       const before = byNumber.get(anchor.number)
-      if (anchor.logId !== logId) this.#find(`Exported anchor ${anchor.number} is of another log: ${anchor.logId}`)
+      if (anchor.logId !== logId) this.#find(`Exported anchor ${anchor.number} belongs to another log: ${anchor.logId}`)
       else if (before && anchorHash(before) !== anchorHash(anchor))
-        this.#find(`Exported anchor ${anchor.number} is two: files of anchors do not agree`)
+        this.#find(`Exported anchor ${anchor.number} occurs twice with different content`)
       else if (verify(anchor, {})) byNumber.set(anchor.number, anchor)
     }
     const inLog = new Set<string>()
@@ -76,7 +76,7 @@ export class AnchorChecks {
       if (!known) byNumber.set(anchor.number, anchor)
       else if (anchorHash(known) !== anchorHash(anchor))
         this.#find(
-          `Anchor ${anchor.number} is another than ${exported.includes(known as never) ? 'the exported one' : 'the one before'}`,
+          `Anchor ${anchor.number} differs from ${exported.includes(known as never) ? 'the exported one' : 'an earlier one with this number'}`,
           where,
         )
     }
@@ -89,8 +89,8 @@ export class AnchorChecks {
       const before = this.#anchors[index - 1]
       const expected = before ? anchorHash(before) : ''
       if (anchor.number !== (before?.number ?? 0) + 1)
-        this.#find(`Anchor ${anchor.number} is there, the one before it is not`)
-      else if (anchor.previous !== expected) this.#find(`Anchor ${anchor.number} does not follow the one before it`)
+        this.#find(`Anchor ${anchor.number} is in the log, but the anchor before it is missing`)
+      else if (anchor.previous !== expected) this.#find(`Anchor ${anchor.number} does not follow the anchor before it`)
     }
   }
 
@@ -99,18 +99,18 @@ export class AnchorChecks {
    */
   #reportKeys({ known, forged, unknown }: KeyChain, byUnknown: ReadonlyMap<string, readonly number[]>): void {
     for (const { key, signedBy } of forged)
-      this.#find(`A record says that key ${signedBy} vouches for key ${key}, and that key has not signed it`)
+      this.#find(`A record says that key ${signedBy} introduces key ${key}, but key ${signedBy} has not signed it`)
     for (const key of new Set([...byUnknown.keys(), ...unknown.map((record) => record.key)])) {
       const numbers = [...new Set(byUnknown.get(key))].sort((a, b) => a - b)
       const range =
         numbers.length === 0 ? 'no anchor' : `anchors ${numbers[0]} to ${numbers.at(-1)} (${numbers.length})`
       this.#options.onFinding({
         kind: 'unknown-key',
-        what: `Key ${key} is not known: it is not trusted, and no known key vouches for it; it signed ${range}`,
+        what: `Key ${key} is unknown: it is not trusted, and no known key introduces it; it signed ${range}`,
       })
     }
     if (known.size > 0 && byUnknown.size > 0 && this.#signed.size === 0)
-      this.#find('Not one anchor is by a known key: the log may be another one, or written anew as a whole')
+      this.#find('No anchor is signed with a known key: the log may be a different one, or rewritten as a whole')
   }
 
   /** Number of anchors whose signature was verified. */
@@ -130,7 +130,11 @@ export class AnchorChecks {
       const signed = anchor?.at[partition]
       if (!anchor || !signed || BigInt(signed.offset) > offset) return
       if (BigInt(signed.offset) === offset && (signed.count !== state.count || signed.hash !== state.hash))
-        this.#reportPlace(anchor, partition, `${state.count} events, other than the ${signed.count} it signed`)
+        this.#reportPlace(
+          anchor,
+          partition,
+          `${state.count} events differ from the ${signed.count} events that it signed`,
+        )
       this.#next[partition] = index + 1
       if (this.#next.every((next) => next > index)) this.#compareHeads(index, anchor)
     }
@@ -160,7 +164,7 @@ export class AnchorChecks {
     if (heads.size !== anchor.heads)
       this.#find(`Anchor ${anchor.number} signed the heads of ${anchor.heads} streams; the log has ${heads.size} there`)
     else if (headsRoot(heads) !== anchor.root)
-      this.#find(`Anchor ${anchor.number} signed other heads of its ${anchor.heads} streams than the log has`)
+      this.#find(`The log has other heads of the ${anchor.heads} streams than anchor ${anchor.number} signed`)
   }
 
   #reportPlace(anchor: Anchor, partition: number, what: string): void {

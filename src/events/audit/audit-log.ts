@@ -97,7 +97,11 @@ class PartitionAudit {
     for (const { name, checkpoint } of this.#options.checkpoints ?? []) {
       const place = checkpoint.at[this.#partition]
       if (place && place.offset > end)
-        this.#find('missing-record', undefined, `The log ends before offset ${place.offset}, which ${name} had read`)
+        this.#find(
+          'missing-record',
+          undefined,
+          `The log ends before offset ${place.offset}, but ${name} had read that far`,
+        )
     }
   }
 
@@ -127,7 +131,7 @@ class PartitionAudit {
     this.state = folded.state
     if (folded.verdict === 'valid' && header) {
       if (envelope) this.#event(record, header, envelope)
-      else this.#find('unreadable', { record }, 'The record is no event')
+      else this.#find('unreadable', { record }, 'The record is not an event')
     }
     this.offset++
     this.#remember()
@@ -139,7 +143,11 @@ class PartitionAudit {
   }
 
   #notCounted(verdict: Verdict, record: StoredRecord, envelope: StoredEnvelope | undefined): void {
-    this.#find('not-counted', { record, envelope }, `The record was put here by no writer: it folds as ${verdict}`)
+    this.#find(
+      'not-counted',
+      { record, envelope },
+      `The record was not written by a writer of the log: the fold says ${verdict}`,
+    )
   }
 
   #compareSeen(record: StoredRecord, header: RecordHeader, envelope: StoredEnvelope | undefined): void {
@@ -147,7 +155,11 @@ class PartitionAudit {
     const at = { record, envelope }
     if (offset > this.offset) {
       if (!this.#ahead)
-        this.#find('history', at, `Its writer saw the log up to offset ${offset}, beyond the record itself`)
+        this.#find(
+          'history',
+          at,
+          `Its writer claims to have seen the log up to offset ${offset}, beyond the record itself`,
+        )
       this.#ahead = true
       this.#adopt(seen)
       return
@@ -165,7 +177,11 @@ class PartitionAudit {
     // A record of a fenced writer may be right or wrong about the past: it does not count.
     if (sameState(ours, seen) || (header.kind === 'event' && header.epoch < this.state.epoch)) return
     const counts = ours.count === seen.count ? 'the same number of' : `${ours.count} instead of ${seen.count}`
-    this.#find('history', at, `Below offset ${offset} are ${counts} events, other than those its writer saw`)
+    this.#find(
+      'history',
+      at,
+      `Below offset ${offset} are ${counts} events, which differ from the events that its writer saw`,
+    )
     if (offset === this.offset) this.#adopt(seen)
     else this.#damagedAt = this.offset
   }
@@ -179,13 +195,17 @@ class PartitionAudit {
     const { stream } = record
     const at = { record, envelope }
     const made = eventHash(stream, envelope)
-    if (made !== envelope.hash) this.#find('header', at, 'Its hash is not that of its header and digest')
+    if (made !== envelope.hash) this.#find('header', at, 'Its hash does not match its header and digest')
     else if (envelope.epoch !== header.epoch)
-      this.#find('header', at, `It says epoch ${envelope.epoch}, its record epoch ${header.epoch}`)
+      this.#find('header', at, `The event says epoch ${envelope.epoch}, but its record says epoch ${header.epoch}`)
     else if (record.sequence !== undefined && record.sequence !== envelope.sequence)
-      this.#find('header', at, `It says sequence ${envelope.sequence}, its record sequence ${record.sequence}`)
+      this.#find(
+        'header',
+        at,
+        `The event says sequence ${envelope.sequence}, but its record says sequence ${record.sequence}`,
+      )
     if (!envelope.forgotten && hash('sha256', envelope.data) !== envelope.digest)
-      this.#find('data', at, 'Its data is not what was digested')
+      this.#find('data', at, 'Its data does not match its digest')
     const head = this.#heads.get(stream) ?? { sequence: 0, hash: '' }
     if (envelope.sequence !== head.sequence + 1)
       this.#find('sequence', at, `It follows sequence ${head.sequence} of its stream`)
@@ -207,7 +227,11 @@ class PartitionAudit {
     for (const { name, checkpoint } of this.#options.checkpoints ?? []) {
       const place = checkpoint.at[this.#partition]
       if (place?.offset === this.offset && this.#damagedAt === undefined && !sameState(place.state, this.state))
-        this.#find('history', undefined, `Below offset ${place.offset} are other events than ${name} had read`)
+        this.#find(
+          'history',
+          undefined,
+          `The events below offset ${place.offset} differ from the events that ${name} had read`,
+        )
     }
   }
 

@@ -39,7 +39,7 @@ export class EncryptedData {
       this.#onFinding({ kind: 'data', stream, sequence: envelope.sequence, place, what })
     const name = keyNameOf(envelope.enc)
     if (name === undefined) {
-      if (this.#begun) find('Its data lies in the clear, and that of events before it is encrypted')
+      if (this.#begun) find('Its data is not encrypted, but the data of earlier events is')
       return 'there'
     }
     this.#begun = true
@@ -50,7 +50,7 @@ export class EncryptedData {
       openData(stream, envelope, this.#keys)
     } catch (error) {
       if (!(error instanceof LogChanged)) throw error
-      find(`Its data was not encrypted with key ${name}, which it names`)
+      find(`Its data was not encrypted with key ${name}, although it names this key`)
     }
     return 'there'
   }

@@ -43,7 +43,7 @@ export function readKeyFile(path: string): KeyBlock[] {
     .filter((line) => line !== '')
     .map((line, index) => {
       const parsed = lineSchema.safeParse(parseJson(line))
-      if (!parsed.success) throw new MisconfiguredLog(`Line ${index + 1} of ${path} is no block of data keys`)
+      if (!parsed.success) throw new MisconfiguredLog(`Line ${index + 1} of ${path} is not a block of data keys`)
       const { block: id, log, epoch, depth, secrets } = parsed.data
       const entries = Object.entries(secrets).map(([at, secret]) => [at, secret === null ? null : fromBase64(secret)])
       return { id, log, epoch, tree: new KeyTree(depth, new Map(entries as [string, Buffer | null][])) }

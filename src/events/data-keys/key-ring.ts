@@ -114,7 +114,7 @@ export class KeyRing implements StreamCipher {
     const block = parsed && this.#blocks.get(parsed.block)
     if (!block || parsed.index >= 2 ** block.tree.depth)
       throw new LogChanged(
-        `Data key ${name} is neither in Postgres nor in ${this.#options.file}: bring back the table quipu_log.data_keys, or that file of any coordinator`,
+        `Data key ${name} is neither in Postgres nor in ${this.#options.file}: bring back the table quipu_log.data_keys, or this file from any coordinator`,
       )
     return block.tree.key(parsed.index)
   }
@@ -180,7 +180,7 @@ export class KeyRing implements StreamCipher {
 
   #nextBlock(): { block: KeyBlock; next: number } {
     const [block] = this.#unused()
-    if (!block) throw new LogUnavailable('All keys made ahead are used, and Postgres does not take new ones')
+    if (!block) throw new LogUnavailable('All prepared data keys are used, and Postgres does not accept new ones')
     return { block, next: 0 }
   }
 
@@ -207,7 +207,7 @@ export class KeyRing implements StreamCipher {
       return await work()
     } catch (cause) {
       const error = new LogUnavailable(
-        `Data keys could not be brought to or from Postgres: ${(cause as Error).message}`,
+        `Data keys could not be read from or written to Postgres: ${(cause as Error).message}`,
         { cause },
       )
       if (!this.#closed) this.#options.onTrouble?.(error)

@@ -290,7 +290,7 @@ export class KafkaRecordStore implements RecordStore {
       const records = await this.#fetchAnywhere(0, offset, Number(end - offset))
       if (records.length === 0) break
       const isLater = records.some(({ header }) => header && Math.max(header.epoch, header.seen.state.epoch) > epoch)
-      if (isLater) throw new Fenced('Another writer has claimed the log: it goes on with its archive by itself')
+      if (isLater) throw new Fenced('Another writer has claimed the log: that writer archives by itself')
       offset = records.at(-1)!.offset + 1n
     }
   }

@@ -90,7 +90,7 @@ export class LogPartitionReader {
       }),
     )
     const offset = responses[0]?.partitions[0]?.offset
-    if (offset === undefined) throw new LogUnavailable('The broker answered without the offset asked for')
+    if (offset === undefined) throw new LogUnavailable('The broker answered without the requested offset')
     return BigInt(offset)
   }
 
@@ -110,9 +110,12 @@ export class LogPartitionReader {
       this.#cluster = undefined
       void cluster?.disconnect().catch(() => {})
       if (kafkaErrorType(cause) === 'OFFSET_OUT_OF_RANGE')
-        throw new LogWentBackwards('The topic ends below an offset that was read, or begins above: it was recreated', {
-          cause,
-        })
+        throw new LogWentBackwards(
+          'The topic ends before an offset that was read, or begins after it: the topic was recreated',
+          {
+            cause,
+          },
+        )
       throw new LogUnavailable(`The event log does not answer: ${(cause as Error).message}`, { cause })
     }
   }

@@ -59,7 +59,7 @@ export class PatientProducer {
     } catch (error) {
       const type = kafkaErrorType(error)
       if (type !== undefined && NEVER_TAKEN.has(type))
-        throw new Unstorable(`Kafka does not take these records: ${type}`, { cause: error })
+        throw new Unstorable(`Kafka refuses these records: ${type}`, { cause: error })
       // Half the time, because two timers may differ; an error that comes earlier is not a timeout.
       if (performance.now() - sentAt < waitMs / 2) throw error
       this.#waitMs = Math.min(2 * waitMs, WAITS_MS.at(-1)!)

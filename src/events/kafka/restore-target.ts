@@ -34,7 +34,7 @@ export async function withTopicTarget<T>(
   })
   const other = (offset: bigint): MisconfiguredLog =>
     new MisconfiguredLog(
-      `Topic ${topic} has another record at offset ${offset} than the archive: restore into an empty one`,
+      `Topic ${topic} has another record at offset ${offset} than the archive: restore into an empty topic`,
     )
 
   /** Compares records that the topic already has. @returns how many of the given records are there */
@@ -43,7 +43,7 @@ export async function withTopicTarget<T>(
     const due = records.filter(({ offset }) => offset < end)
     for (let count = 0; count < due.length;) {
       const there = await store.fetch(partition, due[count]!.offset, due.length - count)
-      if (there.length === 0) throw new LogUnavailable(`Topic ${topic} does not give offset ${due[count]!.offset}`)
+      if (there.length === 0) throw new LogUnavailable(`Offset ${due[count]!.offset} of topic ${topic} cannot be read`)
       for (const record of there) if (!isSame(record, due[count++]!)) throw other(record.offset)
     }
     return due.length
@@ -57,7 +57,7 @@ export async function withTopicTarget<T>(
       ...(header && { headers: { quipu: formatHeader(header) } }),
     }))
     const [sent] = await producer.send({ topic, messages }).catch((cause: Error) => {
-      throw new LogUnavailable(`Kafka does not take the records: ${cause.message}; ask again`, { cause })
+      throw new LogUnavailable(`Kafka refuses the records: ${cause.message}; run the command again`, { cause })
     })
     if (sent?.baseOffset !== String(records[0]!.offset)) throw other(records[0]!.offset)
   }
@@ -67,11 +67,11 @@ export async function withTopicTarget<T>(
     return await work({
       async begin(_, from) {
         if (from.some(({ offset }) => offset > 0n))
-          throw new MisconfiguredLog('A topic begins with the first period: --period is for a database')
+          throw new MisconfiguredLog('--period needs --into postgres://…: a topic must begin with the first period')
       },
       async put(partition, records) {
         if (records.some(({ sequence }) => sequence !== undefined))
-          throw new ArchiveDamaged('The archive is of a log in Postgres: a database takes it (--into postgres://…)')
+          throw new ArchiveDamaged('The archive belongs to a log in Postgres: restore it with --into postgres://…')
         const missing = records.slice(await compareThere(partition, records))
         for (const some of inParts(missing)) await send(partition, some)
       },

@@ -73,7 +73,7 @@ export class TopicStart {
     }
     const partition = lows.findIndex((low) => low > 0n)
     throw new MisconfiguredLog(
-      `Topic ${topic} begins at offset ${lows[partition]} in partition ${partition}: its past was deleted, and no archive in archiveFolder has it`,
+      `Topic ${topic} begins at offset ${lows[partition]} in partition ${partition}: earlier records were deleted, and no archive in archiveFolder has them`,
     )
   }
 

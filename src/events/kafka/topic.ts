@@ -141,7 +141,7 @@ async function checkTopic(admin: Admin, { topic, holds, partitions }: TopicSetti
   const found = metadata.topics[0]!.partitions
   if (found.length !== partitions)
     throw new MisconfiguredLog(
-      `Topic ${topic} has ${found.length} partitions instead of ${partitions}: streams would change place`,
+      `Topic ${topic} has ${found.length} partitions instead of ${partitions}: streams would move to other partitions`,
     )
   const copies = Math.min(...found.map((each) => each.replicas.length))
   const { resources } = await admin.describeConfigs({

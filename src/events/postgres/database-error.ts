@@ -11,7 +11,7 @@ import { nodeCode } from '../../shared/node-error.ts'
 
 /** SQLSTATE classes that mean that a database will never take these rows. */
 const NEVER_TAKEN: Readonly<Record<string, string>> = {
-  '21': 'cardinality: two rows of one statement have one key',
+  '21': 'cardinality: two rows of one statement have the same key',
   '22': 'data: a value does not fit its type, its range or its encoding',
   '23': 'integrity: a row breaks a constraint',
   '54': 'program limit: an index row, a nesting, a text or an object beyond what the server can ever hold',

@@ -166,7 +166,7 @@ export class PostgresRecordStore implements RecordStore {
       const what = state === undefined ? error.name : `SQLSTATE ${state}`
       return {
         kind: 'impossible',
-        error: new Unstorable(`Postgres does not take these events: ${what}`, { cause: error }),
+        error: new Unstorable(`Postgres refuses these events: ${what}`, { cause: error }),
       }
     }
     if (lacksPartition) await this.#makePartitions().catch(this.#onTrouble)
@@ -200,7 +200,7 @@ export class PostgresRecordStore implements RecordStore {
   #archived({ logId, at }: LogStart): ArchivedRecords {
     const { archiveOf } = this.#options
     if (!archiveOf)
-      throw new LogUnavailable(`The event log begins at offset ${at[0]!.offset}; what was before is in its archive`)
+      throw new LogUnavailable(`The event log begins at offset ${at[0]!.offset}; earlier records are in its archive`)
     return (this.#archive ??= archiveOf(logId))
   }
 
@@ -221,7 +221,7 @@ export class PostgresRecordStore implements RecordStore {
     const start = await this.start()
     // The answer to an earlier attempt was lost: the records are already gone.
     if (start && start.logId === logId && start.at[0]!.offset >= offset) return
-    throw new Fenced('Another writer has claimed the log: it drops what is archived by itself')
+    throw new Fenced('Another writer has claimed the log: that writer deletes archived records by itself')
   }
 
   async end(): Promise<bigint> {
@@ -293,7 +293,7 @@ export class PostgresRecordStore implements RecordStore {
           this.cipher,
         )
         if (event.sequence !== from + 1 || (last && event.prevhash !== last.hash))
-          throw new LogChanged(`Stream ${stream} breaks after sequence ${from}`)
+          throw new LogChanged(`Stream ${stream} has a gap after sequence ${from}`)
         from = event.sequence
         last = event
         yield event
@@ -340,7 +340,7 @@ export class PostgresRecordStore implements RecordStore {
     const here = new Set(rows.map(({ data }) => parseEnvelope(data).sequence))
     const lost = sequences.find((sequence) => !here.has(sequence) && !archived.has(sequence))
     if (lost !== undefined)
-      throw new LogUnavailable(`Event ${stream}/${lost} is neither in the event log nor found in its archive`)
+      throw new LogUnavailable(`Event ${stream}/${lost} is neither in the event log nor in its archive`)
   }
 
   /** Runs work while no other process rewrites the archive, unless a later writer has claimed the log. */
@@ -351,7 +351,7 @@ export class PostgresRecordStore implements RecordStore {
         text: SELECT_CLAIMED_SINCE,
         values: [epoch],
       })
-      if (rows[0]!.claimed) throw new Fenced('Another writer has claimed the log: it is the one to forget')
+      if (rows[0]!.claimed) throw new Fenced('Another writer has claimed the log: only that writer may forget data')
       return work(this.#archived(start))
     })
   }

@@ -63,7 +63,7 @@ export class ProjectedStreams {
       const checkpoint = await this.checkpoint()
       if (checkpoint && hasEventsOf(checkpoint, target)) return
       if (performance.now() >= until)
-        throw new LogUnavailable('The read models, in which streams of the event log are looked up, are behind it')
+        throw new LogUnavailable('The read models, which find streams of the event log, are behind the log')
       await sleep(POLL_MS)
     }
   }

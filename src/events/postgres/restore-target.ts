@@ -35,7 +35,7 @@ export async function withPostgresTarget<T>(
   let made = -1n
   const ask = (text: string, values: readonly unknown[] = []): Promise<pg.QueryResult> =>
     client.query(text, [...values]).catch((cause: Error) => {
-      throw new LogUnavailable(`The database does not take the records: ${cause.message}`, { cause })
+      throw new LogUnavailable(`The database refuses the records: ${cause.message}`, { cause })
     })
   try {
     return await work({
@@ -46,7 +46,7 @@ export async function withPostgresTarget<T>(
           'select exists (select from quipu_log.events) or exists (select from quipu_log.log_start) as there',
         )
         if ((rows as { there: boolean }[])[0]!.there)
-          throw new MisconfiguredLog('The database has an event log already: restore into one that has none')
+          throw new MisconfiguredLog('The database already has an event log: restore into a database without one')
         made = from!.offset / EVENTS_IN_PARTITION - 1n
         if (from!.offset > 0n) await ask(INSERT_START, startOf(logId, from!))
         const values = [...heads.values()]
@@ -79,7 +79,7 @@ function rowOf({ offset, header, stream, sequence, text }: StoredRecord): Row {
   const envelope = readEnvelope(text)
   const time = envelope?.time ?? (parseJson(text) as { time?: unknown } | undefined)?.time
   if (!header || typeof time !== 'string')
-    throw new ArchiveDamaged(`The record at offset ${offset} is none that a writer put there`)
+    throw new ArchiveDamaged(`The record at offset ${offset} was not written by a writer of the log`)
   const { kind, epoch, writer, number, seen } = header
   // A topic has the sequence only in the envelope; claims have none.
   const at = sequence ?? envelope?.sequence ?? 0

@@ -81,7 +81,7 @@ export function createParquetEngine(folder: string): ParquetEngine {
           yield chunk.getRows()
         }
       } catch (error) {
-        throw late ? new ParquetTooLong('Parquet files took too long to be read', { cause: error }) : error
+        throw late ? new ParquetTooLong('Parquet files took too long to read', { cause: error }) : error
       } finally {
         clearTimeout(timer)
         connection.closeSync()

@@ -131,7 +131,8 @@ class Archiving {
     const { folder } = this.#parts
     const { periods } = await readArchivedQueries(this.#query)
     const isThere = existsSync(folder)
-    if (!isThere && periods.length > 0) throw new FolderAway(`Queries are archived at ${folder}, and it is away`)
+    if (!isThere && periods.length > 0)
+      throw new FolderAway(`Queries are archived at ${folder}, but this folder is missing`)
     if (!isThere && !policy) return []
     await mkdir(folder, { recursive: true, mode: 0o700 })
     await this.#removeUnknown(periods)
@@ -140,7 +141,7 @@ class Archiving {
     while (policy && this.#parts.isStopped?.() !== true) {
       // For a while the folder has the rows as text lines, beside the files.
       if ((await this.#parts.hasRoom?.(2 * PERIOD_BYTES)) === false)
-        throw new NoRoom('The disk has no room for a period of queries')
+        throw new NoRoom('The disk has no space for a period of queries')
       const period = await this.#archive(policy)
       if (!period) break
       made.push(period)
@@ -362,7 +363,7 @@ type Files = ReadonlyMap<string, PeriodFile>
 
 function mustAgree(table: string, expected: Content, found: Content): void {
   if (expected.rows !== found.rows || expected.sum !== found.sum)
-    throw new QueriesChanged(`Archiving ${table}: ${expected.rows} rows were copied, and there are others now`)
+    throw new QueriesChanged(`Archiving ${table}: ${expected.rows} rows were copied, but the table has other rows now`)
 }
 
 function rangeOf(times: readonly Date[]): readonly [string, string] {

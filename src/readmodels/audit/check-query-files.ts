@@ -18,7 +18,7 @@ export async function checkQueryFiles(
       const path = join(folder, period.folder, fileOf(name))
       const digest = await digestOf(path).catch(() => undefined)
       if (digest === sha256) continue
-      const how = digest === undefined ? 'cannot be read' : 'is not what was written'
-      onFinding({ kind: 'archive', what: `${path} ${how}: a rebuild makes the rows of its queries anew` })
+      const how = digest === undefined ? 'cannot be read' : 'was changed after it was written'
+      onFinding({ kind: 'archive', what: `${path} ${how}: quipu rebuild restores the rows of its queries` })
     }
 }

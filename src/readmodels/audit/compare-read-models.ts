@@ -67,9 +67,15 @@ export async function compareReadModels(
       const [stays, ours] = [await contentOf(live, READ_MODEL_SCHEMA, table), await contentOf(made, MADE, table)]
       const theirs = together([stays, ...(archived.get(table) ?? [])])
       if (theirs.rows !== ours.rows)
-        onFinding({ kind: 'read-model', what: `${table} has ${theirs.rows} rows, the log makes ${ours.rows}` })
+        onFinding({
+          kind: 'read-model',
+          what: `${table} has ${theirs.rows} rows, but a rebuild from the log gives ${ours.rows}`,
+        })
       else if (theirs.sum !== ours.sum)
-        onFinding({ kind: 'read-model', what: `${table} has other rows than the ${ours.rows} the log makes` })
+        onFinding({
+          kind: 'read-model',
+          what: `${table} has other rows than the ${ours.rows} rows that a rebuild from the log gives`,
+        })
     }
     return tables.length
   } finally {

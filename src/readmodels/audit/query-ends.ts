@@ -17,8 +17,11 @@ interface OpenQuery {
 const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
 
 const UNTOLD = {
-  forgotten: { kind: 'forgotten', what: 'Its data is gone, and no DataForgotten tells of it' },
-  'key missing': { kind: 'key', what: 'Its data cannot be read: its key is gone, and no DataForgotten tells of it' },
+  forgotten: { kind: 'forgotten', what: 'Its data is missing, but no event DataForgotten explains it' },
+  'key missing': {
+    kind: 'key',
+    what: 'Its data cannot be read: its key is missing, but no event DataForgotten explains it',
+  },
 } as const
 
 /** Checks over all events of a log that hashes cannot make: each query has one end, each tombstone its reason. */
@@ -48,7 +51,13 @@ export class QueryEnds {
     if (stream.startsWith(nodeStreamPrefix)) return
     if (ENDS.has(type)) {
       if (this.#ended.has(stream))
-        this.#onFinding({ kind: 'query-with-two-ends', stream, sequence, place, what: `It has ended; now ${type}` })
+        this.#onFinding({
+          kind: 'query-with-two-ends',
+          stream,
+          sequence,
+          place,
+          what: `The query has ended, but ${type} follows`,
+        })
       this.#ended.add(stream)
       this.#open.delete(stream)
     } else if (!this.#ended.has(stream)) this.#open.set(stream, { sequence, epoch, place })
@@ -69,13 +78,14 @@ export class QueryEnds {
         continue
       }
       const { sequence, place } = last
-      const what = `Its last event is of epoch ${last.epoch}; epoch ${newest} neither went on nor ended it`
+      const what = `Its last event is of epoch ${last.epoch}; the coordinator of epoch ${newest} neither continued nor ended the query`
       this.#onFinding({ kind: 'query-without-end', stream, sequence, place, what })
     }
     for (const [key, unreported] of this.#tombstones) if (!this.#reported.has(key)) this.#onFinding(unreported)
     for (const [key, at] of this.#reported)
       if (!this.#tombstones.has(key)) {
-        const what = 'DataForgotten tells that its data is gone, and it is there: forget the query again'
+        const what =
+          'The event DataForgotten says that its data was removed, but the data is there: forget the query again'
         this.#onFinding({ kind: 'forgotten', ...at, what })
       }
     return { queries: this.#ended.size + this.#open.size, open }

@@ -59,7 +59,9 @@ export async function verifyBefore(
   const archive = archiveOf(logId)
   const last = (await archive.reread())[periods - 1]
   if (!last || last.logId !== logId || anchorHash(last.anchor) !== continued.anchorHash) {
-    find(`The log before, ${logId}, does not end in its archive with anchor ${anchor}, as LogContinued tells`)
+    find(
+      `The archive of the earlier log ${logId} does not end with anchor ${anchor}, which the event LogContinued names`,
+    )
     return NONE
   }
   const store = archivedStore(archive, last)

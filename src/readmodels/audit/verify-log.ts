@@ -81,7 +81,7 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
   if (!found) {
     // When a damaged file was already reported, the failure to read it is no error of the audit.
     if (findings === 0) throw unreadable
-    onFinding({ kind: 'archive', what: 'What it should hold cannot be read: log and read models were not looked at' })
+    onFinding({ kind: 'archive', what: 'The archive cannot be read: the log and the read models were not checked' })
     return { findings, records: 0, events: 0, queries: 0, open: 0, tables: 0, periods, anchors: 0, signatures: 0 }
   }
   const { anchors: recorded, keys: keyRecords, logId, continued } = found

@@ -11,6 +11,6 @@ import type { Recorded } from '../../events/event-log.ts'
 export function parseQueryEvent(recorded: Recorded): QueryEvent | undefined {
   const { type, v } = recorded
   if (isQueryEventType(type) && v > queryEventVersions[type])
-    throw new Error(`${type} v${v} is unknown here; this program knows v${queryEventVersions[type]}`)
+    throw new Error(`${type} v${v} is unknown: this version of Quipu knows v${queryEventVersions[type]}`)
   return decodeQueryEvent(recorded)
 }

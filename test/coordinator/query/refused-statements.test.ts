@@ -25,7 +25,7 @@ describe('A statement that the log refuses', () => {
   it('does not count as open and does not stay in its resource group', async () => {
     const log = new MemoryLog()
     const bed = createStatementBed({ log, openQueries: 10 })
-    log.refuse = () => new LogFull('Too much waits for the event log already')
+    log.refuse = () => new LogFull('Too many events already wait for the event log')
     for (let refused = 0; refused < 12; refused++)
       await expect(bed.submit('SELECT 1')).rejects.toThrow('The event log does not answer')
     await quiet()

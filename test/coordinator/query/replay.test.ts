@@ -148,7 +148,7 @@ describe('The schemas of events', () => {
     expect(systemEventData('AccessDenied', 1, denied)).toEqual(denied)
     const killed = { queryId: 'q', by: 'root', remoteAddress: '10.0.0.1' }
     expect(systemEventData('QueryKilled', 1, killed)).toEqual({ ...killed, how: 'canceled' })
-    expect(() => systemEventData('AccessDenied', 0, denied)).toThrow('No upcaster takes AccessDenied from version 0')
+    expect(() => systemEventData('AccessDenied', 0, denied)).toThrow('There is no upcaster for AccessDenied version 0')
     expect(() => systemEventData('AccessDenied', 2, { ...denied, count: 'two' })).toThrow()
   })
 

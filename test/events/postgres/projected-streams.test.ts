@@ -21,7 +21,7 @@ it('ProjectedStreams fails at its timeout for a projection without progress, and
   )
   const waiting = streams.reached(behind(4))
   await expect(waiting).rejects.toThrow(LogUnavailable)
-  await expect(waiting).rejects.toThrow('are behind it')
+  await expect(waiting).rejects.toThrow('are behind the log')
 })
 
 it('ProjectedStreams waits for a projection that makes progress', async () => {

@@ -329,10 +329,10 @@ describe('Records that differ from the archive', () => {
     await bed.query(`update quipu_log.events set data = replace(data, 'alice', 'mallory') where stream = $1`, [
       testQueryId(1),
     ])
-    await expect(dropArchived(parts())).rejects.toThrow(/^Offset \d+ of the log is not what its archive has$/)
+    await expect(dropArchived(parts())).rejects.toThrow(/^Offset \d+ of the log differs from its copy in the archive$/)
     expect((await positions())[0]).toBe(0)
     rmSync(archive.folder, { recursive: true })
-    await expect(archivePeriod(parts(), exported.at(-1)!)).rejects.toThrow('is not what was hashed')
+    await expect(archivePeriod(parts(), exported.at(-1)!)).rejects.toThrow('does not match its hash')
     expect(await archive.reread()).toEqual([])
   })
 
@@ -347,8 +347,8 @@ describe('Records that differ from the archive', () => {
     expect(summary.events).toBe(0)
     rmSync(archive.folder, { recursive: true })
     await archive.reread()
-    await expect(audit()).rejects.toThrow('is not in the archive at')
-    await expect(streamOf(testQueryId(0))).rejects.toThrow('has not all that has left the event log')
+    await expect(audit()).rejects.toThrow('not in the archive at')
+    await expect(streamOf(testQueryId(0))).rejects.toThrow('lacks records that were deleted from the event log')
     // Records that are still in the log can be read, and new ones can be written.
     expect(await streamOf('system', 3)).not.toEqual([])
     await fill(50, 1)
@@ -424,7 +424,7 @@ describe('A forgotten query in the archive', () => {
     expect(tracesOf('alice')).not.toEqual([])
     await project()
     expect((await audit()).findings).toEqual([
-      { kind: 'archive', what: 'Period 1: 0-0.jsonl.gz is a file that was replaced, and is there' },
+      { kind: 'archive', what: 'Period 1: 0-0.jsonl.gz was replaced, but the old file is still there' },
     ])
     await forget(testQueryId(1))
     expect(tracesOf('alice')).toEqual([])
@@ -559,11 +559,11 @@ describe('A lost log', () => {
     const bytes = readFileSync(path)
     writeFileSync(path, bytes.subarray(0, 100))
     expect(await restore()).toMatchObject({
-      error: `Period 2: ${second.segments[0]!.name} is not what was written`,
+      error: `Period 2: ${second.segments[0]!.name} was changed after it was written`,
       rows: [],
     })
     writeFileSync(path, bytes)
-    expect((await restore('--until', '3')).error).toContain('has 2 periods, and not 1 to 3')
+    expect((await restore('--until', '3')).error).toContain('has 2 periods, but not periods 1 to 3')
     expect((await restore('--log', 'other')).error).toContain('--log: name a log of the archive')
   })
 })
@@ -608,7 +608,7 @@ describe('A database that is restored from a backup', () => {
     expect(events.map(({ stream }) => stream)).not.toContain(testQueryId(3))
     // Records in both are dropped; periods archived after the backup differ from the restored log.
     const mine = parts({ epoch: 2 })
-    await expect(dropArchived(mine)).rejects.toThrow('of the log is not what its archive has')
+    await expect(dropArchived(mine)).rejects.toThrow('of the log differs from its copy in the archive')
     expect((await positions())[0]).toBe(Number(before.at[0]!.offset))
     expect(await history()).toEqual(events)
     rmSync(join(archive.folder, '000002'), { recursive: true })

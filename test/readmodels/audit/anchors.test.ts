@@ -112,7 +112,7 @@ describe('The anchors of a log', () => {
     expect(findings).toEqual([
       {
         kind: 'unknown-key',
-        what: expect.stringMatching(/^Key [0-9a-f]{32} is not known: .* it signed anchors \d+ to \d+ /),
+        what: expect.stringMatching(/^Key [0-9a-f]{32} is unknown: .* it signed anchors \d+ to \d+ /),
       },
     ])
   })
@@ -150,7 +150,7 @@ describe('The anchors of a log', () => {
       expect((await audit({ exported: [...ofKey(other), ...ofKey(key)] })).findings).toEqual([])
       const forged = ofKey(key).map((anchor) => ({ ...anchor, heads: anchor.heads + 1 }))
       const { findings } = await audit({ exported: [...ofKey(key), ...forged], keys: [key.public, other.public] })
-      expect(findings[0]!.what).toBe('Exported anchor 1 is two: files of anchors do not agree')
+      expect(findings[0]!.what).toBe('Exported anchor 1 occurs twice with different content')
     })
 
     it.each([
@@ -230,7 +230,7 @@ describe('An audit of a log that was rewritten with valid hashes', () => {
     expect(findings.map(({ kind }) => kind)).toContain('anchor')
     expect(findings).toContainEqual(
       expect.objectContaining({
-        what: expect.stringMatching(/^Below anchor 2: \d+ events, other than the \d+ it signed$/),
+        what: expect.stringMatching(/^Below anchor 2: \d+ events differ from the \d+ events that it signed$/),
       }),
     )
   })
@@ -242,7 +242,7 @@ describe('An audit of a log that was rewritten with valid hashes', () => {
     expect(findings).toContainEqual(
       expect.objectContaining({
         kind: 'anchor',
-        what: expect.stringMatching(/^Anchor 2 signed other heads of its \d+ streams than the log has$/),
+        what: expect.stringMatching(/^The log has other heads of the \d+ streams than anchor 2 signed$/),
       }),
     )
   })
@@ -253,7 +253,7 @@ describe('An audit of a log that was rewritten with valid hashes', () => {
     expect((await audit({})).findings).toEqual([])
     const byKey = await audit({ keys: [key.public] })
     expect(byKey.findings.map(({ kind }) => kind)).toEqual(['unknown-key', 'anchor'])
-    expect(byKey.findings[1]!.what).toMatch(/^Not one anchor is by a known key/)
+    expect(byKey.findings[1]!.what).toMatch(/^No anchor is signed with a known key/)
     const byFile = await audit()
     expect(byFile.findings.map(({ what }) => what).join('\n')).toContain('is not in the log')
   })
@@ -276,7 +276,7 @@ describe('An audit of a log that was rewritten with valid hashes', () => {
           'insert into quipu_log.events values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
           Object.values(row),
         )
-      expect((await audit()).findings[0]!.what).toContain('is of another log')
+      expect((await audit()).findings[0]!.what).toContain('belongs to another log')
     } finally {
       await other.close()
     }
@@ -286,5 +286,5 @@ describe('An audit of a log that was rewritten with valid hashes', () => {
 it('An audit refuses an exported anchor that was altered', async () => {
   await fill()
   const forged = exported.map((one) => (one.number === 2 ? { ...one, heads: one.heads + 1 } : one))
-  expect((await audit({ exported: forged })).findings[0]!.what).toBe('Anchor 2 is not what its key signed')
+  expect((await audit({ exported: forged })).findings[0]!.what).toBe('Anchor 2 differs from what its key signed')
 })

@@ -160,7 +160,7 @@ describe.runIf(await kafkaIsAvailable())('An audit of a log in Kafka', () => {
         expect(findings).toContainEqual(
           expect.objectContaining({
             kind: 'anchor',
-            what: expect.stringMatching(/^Below anchor 2: \d+ events, other than the \d+ it signed$/),
+            what: expect.stringMatching(/^Below anchor 2: \d+ events differ from the \d+ events that it signed$/),
           }),
         )
       },

@@ -73,7 +73,7 @@ describe('A rules file', () => {
     ['{"system_information": [\n{"allow": ["reed"]}]}', /^line 2: system_information, 1, allow, 1: /],
     ['{"authorization": [\n{"original_user": "a"}]}', /^line 2: authorization, 1: new_user or new_role is missing/],
     ['{"principals": [\n{"principal": "a"}]}', /^line 2: principals, 1: A principal rule needs user/],
-    ['{"principals": [{"user": ".*",\n"principal": "(a"}]}', /^line 2: .*no regular expression/],
+    ['{"principals": [{"user": ".*",\n"principal": "(a"}]}', /^line 2: .*not a supported regular expression/],
     ['{"principals": [{"principal": "(a)",\n"principal_to_user": "$2"}]}', /^line 2: .*names a group/],
     ['{"principals": [{"principal": "a",\n"principal_to_user": "${x}"}]}', /^line 2: .*names a group/],
     ['{"principals": [{"principal": "a",\n"principal_to_user": "a\\\\"}]}', /^line 2: .*ends with a backslash/],
