@@ -334,7 +334,7 @@ describe.runIf(process.getuid?.() === 0)('Engines of a start as root', { timeout
     expect(second.stderr()).toContain(`cannot read ${lake} (catalog closed)`)
     expect((await run(url, 'SELECT sum(a) FROM closed.s.t')).error).toMatchObject({
       errorName: 'PERMISSION_DENIED',
-      message: expect.stringMatching(/user \d+, whom the engine runs as$/) as string,
+      message: expect.stringMatching(/The engine runs as user \d+, who may not open a file of the table$/) as string,
     })
     await waitUntil('the log names file and user', () =>
       new RegExp(`"engineUser":\\d+,"engineError":"[^\n]*${lake}/s/t/rows.csv`).test(second.stdout()),

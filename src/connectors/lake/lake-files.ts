@@ -124,7 +124,7 @@ function refused(error: unknown, what: string): unknown {
   if (error instanceof EngineError && error.errorName === 'HIVE_BAD_DATA')
     return new EngineError('HIVE_BAD_DATA', `${what} is a link that leads to itself`, { cause: error, retry: 'later' })
   if (!hasCode(error, 'ENOENT', 'ENOTDIR')) return error
-  const message = `${what} does not exist any more, or is a link to nothing`
+  const message = `${what} no longer exists, or is a broken link`
   return new EngineError('HIVE_CANNOT_OPEN_SPLIT', message, { cause: error, retry: 'later' })
 }
 

@@ -76,7 +76,7 @@ function valueIn(
   const { value } = folder[index]!
   if (value === null) return null
   if (!acceptsText(duckdbType, value)) {
-    const message = `Folder '${pathOf(folder)}' of table '${table}' has a value of '${name}' that is no ${type}`
+    const message = `Folder '${pathOf(folder)}' of table '${table}' has a value of '${name}' that is not a valid ${type}`
     throw new EngineError('HIVE_BAD_DATA', message, { retry: 'later' })
   }
   return value

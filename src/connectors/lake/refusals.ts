@@ -58,7 +58,7 @@ function withRefusals<T extends object>(object: T, catalog: string, what: 'read'
 
 function refusal(error: unknown, catalog: string, what: 'read' | 'write'): unknown {
   if (!hasCode(error, ...REFUSED)) return error
-  const message = `The user that Quipu runs as, ${ownName()}, may not ${what} there in catalog '${catalog}'`
+  const message = `Quipu runs as user ${ownName()}, who may not ${what} there in catalog '${catalog}'`
   // Retriable: its owner may grant the permission.
   return new EngineError('PERMISSION_DENIED', message, { cause: error, retry: 'later' })
 }

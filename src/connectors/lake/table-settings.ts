@@ -49,7 +49,7 @@ const typeSchema = z.string().transform((text, context) => {
   const known = SCALARS[type]
   if (known !== undefined) return known
   context.addIssue(
-    `'${text}' is no type of a column in a file; types are ${Object.keys(SCALARS).join(', ')}, decimal(p, s)`,
+    `'${text}' is not a type of a column in a file; types are ${Object.keys(SCALARS).join(', ')}, decimal(p, s)`,
   )
   return z.NEVER
 })

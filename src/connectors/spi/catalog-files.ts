@@ -25,12 +25,12 @@ export function loadCatalogs(
     const path = join(folder, file)
     const name = file.slice(0, -'.json'.length)
     try {
-      if (!NAME.test(name)) throw new Error('a catalog is named by lower-case letters, digits and _')
+      if (!NAME.test(name)) throw new Error('the name of a catalog may only have lower-case letters, digits and _')
       const properties = fileSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
       const factory = factories.find(({ connectorName }) => connectorName === properties.connector)
       if (!factory) {
         const known = factories.map(({ connectorName }) => connectorName).join(', ')
-        throw new Error(`there is no connector '${properties.connector}'; known are ${known}`)
+        throw new Error(`the connector '${properties.connector}' is unknown; known connectors are ${known}`)
       }
       connectors.set(name, factory.create(name, properties, { ...context, catalogDir: folder }))
     } catch (cause) {

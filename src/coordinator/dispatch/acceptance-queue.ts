@@ -87,7 +87,10 @@ function createSlots(limits: Omit<AcceptanceLimits, 'longBytes' | 'longAtOnce'>)
       return begin(owner)
     }
     if (waiting.length >= limits.waiting || waiting.lengthOf(owner) >= limits.waitingOfUser)
-      throw new EngineError('TOO_MANY_REQUESTS_FAILED', 'Too many statements wait for their turn')
+      throw new EngineError(
+        'TOO_MANY_REQUESTS_FAILED',
+        'Too many statements are waiting to be accepted: try again later',
+      )
     return new Promise((resolve, reject) => {
       const leave = waiting.push(owner, () => {
         clearTimeout(late)
@@ -95,7 +98,7 @@ function createSlots(limits: Omit<AcceptanceLimits, 'longBytes' | 'longAtOnce'>)
       })
       const late = setTimeout(() => {
         leave()
-        reject(new EngineError('TOO_MANY_REQUESTS_FAILED', 'The turn of the statement did not come in time'))
+        reject(new EngineError('TOO_MANY_REQUESTS_FAILED', 'The statement was not accepted in time: try again later'))
       }, limits.waitMs)
     })
   }

@@ -65,7 +65,7 @@ export function createEndedStreams(log: EventReader & LogEnd, most = MOST_STREAM
         next = read.next
         passed += read.events.length
         for (const event of read.events) if (event.stream === stream && event.position.offset <= end) found.push(event)
-        if (passed > MOST_EVENTS) throw new LogUnavailable(`The events of ${stream} lie too far apart`)
+        if (passed > MOST_EVENTS) throw new LogUnavailable(`The events of ${stream} are too far apart in the log`)
       }
       return found
     },

@@ -198,19 +198,19 @@ const restarted: ErrorName = 'COORDINATOR_RESTARTED'
 
 const TOO_MUCH = failureOf(
   restarted,
-  'The coordinator was restarted, and the statements that were open take more memory than they may; submit it again',
+  'The coordinator was restarted, and the open statements need more memory than allowed; submit the statement again',
 )
 const UNREADABLE = failureOf(
   restarted,
-  'The coordinator was restarted, and what was recorded of the query cannot be read; submit it again',
+  'The coordinator was restarted, and the recorded events of the query cannot be read; submit the statement again',
 )
 const NOT_TAKEN = failureOf(
   restarted,
-  'The coordinator was restarted, and the event log does not take that the query goes on; submit it again',
+  'The coordinator was restarted, and the event log refuses to record that the query continues; submit the statement again',
 )
 const NOT_RESUMED = failureOf(
   restarted,
-  'The coordinator was restarted, and cannot go on with the query; submit it again',
+  'The coordinator was restarted and cannot continue the query; submit the statement again',
 )
 
 /**
@@ -229,12 +229,12 @@ function reasonNotToTouch(query: LiveQuery, { writerDied, clock }: RecoveryDeps)
   if (writerDied && untouched && lately && !isAtRest(query))
     return failureOf(
       restarted,
-      'The coordinator was restarted again while it recovered the query; it is not tried once more',
+      'The coordinator was restarted again while it recovered the query, so it does not try again; submit the statement again',
     )
   if (query.created.redacted && !query.planned)
     return failureOf(
       restarted,
-      'The coordinator was restarted before the statement was planned; the secrets in it are not kept, so submit it again',
+      'The coordinator was restarted before the statement was planned, and secrets in statements are not stored; submit the statement again',
     )
   return undefined
 }

@@ -99,7 +99,7 @@ function translated(text: string, { settings, files, isQuestion }: Attempted): E
 /** The verdict for a file that its connector has seen, and that the engine's own user may not open. */
 function closedTo(text: string, { user, statement }: Attempted): AttemptVerdict | undefined {
   if (user === undefined || !NOT_OPENED.test(text)) return undefined
-  const why = `A file of the table may not be opened by user ${user}, whom the engine runs as`
+  const why = `The engine runs as user ${user}, who may not open a file of the table`
   return {
     error: new EngineError('PERMISSION_DENIED', why),
     event: { type: 'closed', statement, user, message: text },

@@ -173,7 +173,7 @@ describe('A partitioned table with folders key=value', () => {
     ])
     await expect(read('fixed', { tables: declared({ ok: 'date' }) })).rejects.toMatchObject({
       errorName: 'HIVE_BAD_DATA',
-      message: "Folder 'zip=00501/ok=true' of table 's.fixed' has a value of 'ok' that is no date",
+      message: "Folder 'zip=00501/ok=true' of table 's.fixed' has a value of 'ok' that is not a valid date",
     })
     text('named/year=2024/x.csv', '1,x\n')
     const tables = { 's.named': { header: false, columns: { id: 'bigint', name: 'varchar', year: 'varchar' } } }

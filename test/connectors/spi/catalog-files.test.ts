@@ -47,7 +47,11 @@ describe('The catalog files', () => {
     ['broken.json', '{', /broken\.json.*JSON/],
     ['list.json', '[]', /list\.json.*expected object/i],
     ['none.json', '{}', /none\.json.*connector/],
-    ['odd.json', '{"connector": "oracle"}', /odd\.json.*no connector 'oracle'; known are tpch, lake/],
+    [
+      'odd.json',
+      '{"connector": "oracle"}',
+      /odd\.json.*the connector 'oracle' is unknown; known connectors are tpch, lake/,
+    ],
     ['Upper.json', '{"connector": "tpch"}', /Upper\.json.*lower-case/],
     ['extra.json', '{"connector": "tpch", "scale": 1}', /extra\.json.*scale/],
     [

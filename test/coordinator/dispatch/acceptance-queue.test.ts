@@ -78,7 +78,7 @@ it('the acceptance queue refuses statements that wait too long and too many stat
   const end = queue.take(flood, 10) as () => void
   const [late, later] = [queue.take(flood, 10) as Promise<() => void>, queue.take(flood, 10) as Promise<() => void>]
   const refused = Promise.all([late, later].map((one) => one.catch((error: unknown) => error)))
-  expect(() => queue.take(flood, 10)).toThrow('Too many statements wait')
+  expect(() => queue.take(flood, 10)).toThrow('Too many statements are waiting')
   const anas = queue.take(ana, 10) as Promise<() => void>
   const reported = anas.catch((error: unknown) => error)
   await vi.advanceTimersByTimeAsync(1001)

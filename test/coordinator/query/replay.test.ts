@@ -153,7 +153,7 @@ describe('The schemas of events', () => {
   })
 
   it('are reached one version at a time, and a version without an upcaster is an error', () => {
-    expect(() => upcastQueryEvent('QueryQueued', 0, {})).toThrow('No upcaster takes QueryQueued from version 0')
+    expect(() => upcastQueryEvent('QueryQueued', 0, {})).toThrow('There is no upcaster for QueryQueued version 0')
     const upcasters = { QueryQueued: { 0: (data: unknown) => ({ ...(data as object), position: 1 }) } }
     expect(upcastQueryEvent('QueryQueued', 0, { reason: 'full' }, upcasters)).toEqual({ reason: 'full', position: 1 })
   })

@@ -293,7 +293,7 @@ export class ConfiguredGroups implements ResourceGroups {
     if (chosen === 'none')
       throw new EngineError('QUERY_REJECTED', 'No matching resource group found with the configured selection rules')
     if (chosen === 'unnamed')
-      throw new EngineError('QUERY_REJECTED', 'The name of the resource group that is selected would be empty')
+      throw new EngineError('QUERY_REJECTED', 'The name of the selected resource group would be empty')
     if (!chosen.leaf)
       throw new EngineError(
         'INVALID_RESOURCE_GROUP',

@@ -194,7 +194,7 @@ function boundedFailure(failure: Failure): Failure {
 function notTaken(error: NotTaken): Failure {
   const message =
     error instanceof TooLarge
-      ? `What is to be recorded of the statement takes ${error.bytes} bytes; the event log takes at most ${error.maxBytes} at once`
-      : 'The event log does not take what is to be recorded of the statement'
+      ? `The event about the statement has ${error.bytes} bytes; the event log accepts at most ${error.maxBytes} bytes`
+      : 'The event log refuses the event about the statement'
   return failureOf('GENERIC_INSUFFICIENT_RESOURCES', message)
 }

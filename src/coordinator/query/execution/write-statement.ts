@@ -325,7 +325,7 @@ function isTolerated(error: unknown, tolerated: BoundWrite['tolerated']): boolea
 
 function filesOf({ taskId, status }: FinishedTask): readonly WrittenFile[] {
   if (status.written) return status.written.files
-  const { message } = failureOf('REMOTE_TASK_ERROR', `Task ${taskId} does not say what it wrote`)
+  const { message } = failureOf('REMOTE_TASK_ERROR', `Task ${taskId} does not report its written files`)
   throw new EngineError('REMOTE_TASK_ERROR', message)
 }
 

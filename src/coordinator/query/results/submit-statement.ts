@@ -41,7 +41,10 @@ function admit({ registry, limits, accepting, hasDiskRoom }: SubmitDeps): void {
   if (!accepting()) throw new EngineError('SERVER_SHUTTING_DOWN', 'The server is shutting down')
   if (registry.open >= limits.openQueries)
     throw new EngineError('TOO_MANY_REQUESTS_FAILED', `Too many open queries: ${limits.openQueries} are allowed`)
-  if (!hasDiskRoom()) throw new LogUnavailable('The disk of the data folder is almost full: no statement is accepted')
+  if (!hasDiskRoom())
+    throw new LogUnavailable(
+      'The disk of the data folder is almost full: no statement is accepted until there is space',
+    )
 }
 
 /** @throws LogUnavailable when the log does not take the query in time: it is given up */

@@ -4,6 +4,6 @@ import { EngineError } from '../../../shared/engine-error.ts'
 export function secretsNotKept(): EngineError {
   return new EngineError(
     'COORDINATOR_RESTARTED',
-    'The coordinator was restarted while the statement ran; the secrets in it are not kept, so submit it again',
+    'The coordinator was restarted while the statement ran, and secrets in statements are not stored; submit the statement again',
   )
 }

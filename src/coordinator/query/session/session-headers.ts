@@ -83,6 +83,6 @@ export function checkHeaders(headers: readonly ResponseHeader[], maxBytes: numbe
   if (bytes <= maxBytes) return
   throw new EngineError(
     'QUERY_TEXT_TOO_LARGE',
-    `Clients would have to send ${bytes} bytes with each statement from now on, in headers of at most ${maxBytes} bytes`,
+    `The session would become too large: clients would send ${bytes} bytes of headers with each statement, but ${maxBytes} bytes are allowed`,
   )
 }

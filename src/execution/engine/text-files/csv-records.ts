@@ -119,7 +119,7 @@ export class CsvTokenizer {
       } else if (byte === this.#quote) {
         this.#add(from, at, kind)
         return this.#behindQuote(bytes, at + 1, to, atEnd)
-      } else throw new RecordFault('a character is escaped that is no quote')
+      } else throw new RecordFault('a character other than a quote is escaped')
     }
   }
 

@@ -17,7 +17,7 @@ export async function* readChunks(path: string): AsyncGenerator<Buffer> {
   })
   if (!(await file.stat()).isFile()) {
     await file.close()
-    throw new TextFault(path, 1, 'it is no file')
+    throw new TextFault(path, 1, 'it is not a file')
   }
   const bytes: Readable = createReadStream('', { fd: file, highWaterMark: CHUNK_BYTES })
   if (!/\.gz$/i.test(path)) {
