@@ -100,7 +100,7 @@ function queryView(id, search) {
         },
         onCancel: () => confirm(`Cancel query ${id}?`) && change(path, { method: 'DELETE' }),
         onKill() {
-          const message = prompt(`Kill query ${id}? Its error tells its user why:`, '')
+          const message = prompt(`Kill query ${id}? Reason, shown in its error:`, '')
           if (message !== null) change(`${path}/killed`, { method: 'PUT', body: message })
         },
       })

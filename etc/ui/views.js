@@ -364,5 +364,5 @@ function groupAddress({ id }) {
 }
 
 export function problemPage(message) {
-  return [h('h1', null, 'That did not work'), h('p', null, message)]
+  return [h('h1', null, 'The request failed'), h('p', null, message)]
 }

@@ -236,7 +236,7 @@ it.runIf(browser)(
         [alice, said],
       ] as const)
         expect(await page.locator('.error').textContent({ timeout: 60_000 })).toBe(reported)
-      expect(asked).toEqual([`Kill query ${query.id}? Its error tells its user why:`])
+      expect(asked).toEqual([`Kill query ${query.id}? Reason, shown in its error:`])
       expect(await root.locator('button:text("Kill")').count()).toBe(0)
     } finally {
       await opened.close()
