@@ -19,8 +19,8 @@ Moves old records from the event log to its archive. The command copies the reco
 only then deletes them from the log. It first finishes what an interrupted call began. It refuses to run while a coordinator
 writes the log: a coordinator archives by itself.
 
-  --older-than <age>  moves records older than this (30d, 12h …). Records that open queries need, and records that no anchor
-                      signs yet, stay
+  --older-than <age>  moves records older than this (30d, 12h …). Records that open queries need stay, and also records
+                      that no anchor signs yet
   --by <name>         the user to record in the events LogArchived and LogDropped (default: the user of this shell)
 
 quipu --help lists the settings. They name the log and the archive.

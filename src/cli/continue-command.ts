@@ -21,7 +21,7 @@ command is interrupted, run it again: it continues.
 
   --by <name>  the user to record in the event LogContinued (default: the user of this shell)
 
-quipu --help lists the settings. They name the database with the log and the read models, the archive's folder and the brokers.
+quipu --help lists the settings. They name the database (log and read models), the archive's folder and the brokers.
 `
 
 /**

@@ -22,8 +22,8 @@ const USAGE = `usage: quipu restore --into <where> [--period <n> | --until <n>] 
 Restores an event log from its archive. The restored records are checked against the signed anchors. The original log is not
 needed and not changed.
 
-  --into <target>      postgres://…: a database without an event log. topic: the topic of the settings; it must be empty, or
-                       hold what an interrupted restore wrote
+  --into <target>      postgres://…: a database without an event log. topic: the topic of the settings, which must be empty
+                       or hold what an interrupted restore wrote
   --period <n>         restores only period n: the new log begins with it and reads earlier records from the archive
   --until <n>          restores the first n periods (default: all)
   --from topic         copies the whole log from Kafka, as the settings name it, instead of the archive alone. No

@@ -55,7 +55,7 @@ async function untilCreated(execution: QueryExecution, waitMs: number): Promise<
     throw error
   })
   if (accepted) return
-  const message = 'The event log did not answer in time; the client was told that the statement was not accepted'
+  const message = 'The event log did not answer in time; the client got the answer that the statement was not accepted'
   // The query may still become valid: then it ends at once, and this is not awaited.
   void execution.fail(failureOf('ABANDONED_QUERY', message)).catch(() => {})
   throw new LogUnavailable('The event log does not answer; the statement was not accepted')
