@@ -40,8 +40,9 @@ function firstRowsBurn(factor: number, long: FirstRowsWindow, short: FirstRowsWi
   return `${recorded.firstRowsSlowRatio(long)} ${bound} and ${recorded.firstRowsSlowRatio(short)} ${bound}`
 }
 
-const statementBudget = 'Statements fail by our fault so often that the budget of 30 days does not last'
-const firstRowsBudget = 'First rows come so late that the budget of 30 days does not last'
+const statementBudget =
+  'So many statements fail because of Quipu that the error budget of 30 days will be used up early'
+const firstRowsBudget = 'So many first rows are late that the budget of 30 days will be used up early'
 
 export const alerts: readonly Alert[] = [
   {
@@ -118,21 +119,21 @@ export const alerts: readonly Alert[] = [
     expr: `${five.sum('writer')} != 1`,
     for: '30s',
     severity: 'critical',
-    summary: '{{ $value }} coordinators believe that they write the event log',
+    summary: '{{ $value }} coordinators report that they write the event log',
   },
   {
     alert: 'QuipuEventLogDown',
     expr: `${five.max('logUp')} == 0`,
     for: '1m',
     severity: 'critical',
-    summary: 'The event log takes no appends: clients get 503',
+    summary: 'The event log accepts no appends: clients get 503',
   },
   {
     alert: 'QuipuAppendSlow',
     expr: `${five.quantile(0.99, 'eventAppendDuration', ['step'])} > 0.25`,
     for: '10m',
     severity: 'warning',
-    summary: 'Appends are slow: {{ $labels.step }}',
+    summary: 'Appends to the event log are slow: {{ $labels.step }}',
   },
   {
     alert: 'QuipuAppendFailing',
@@ -150,42 +151,42 @@ export const alerts: readonly Alert[] = [
     // At a take-over it does so until it notices.
     for: '5m',
     severity: 'warning',
-    summary: 'A coordinator that lost the log has been writing into it for minutes',
+    summary: 'A fenced coordinator has been writing to the event log for minutes',
   },
   {
     alert: 'QuipuEpochFlapping',
     expr: `${five.increase('epochClaims', '15m', [], 'result="won"')} > 3`,
     for: '0s',
     severity: 'critical',
-    summary: 'Coordinators take the log from each other',
+    summary: 'Coordinators repeatedly take the event log from each other',
   },
   {
     alert: 'QuipuProjectionLagging',
     expr: `${recorded.projectionLag} > 10`,
     for: '5m',
     severity: 'warning',
-    summary: 'History is {{ $value }} s behind',
+    summary: 'The history is {{ $value }} s behind the event log',
   },
   {
     alert: 'QuipuProjectionStuck',
     expr: `${five.max('projectionLagEvents', ['projection'])} > 0 and ${five.rate('projectionEvents', ['projection'])} == 0`,
     for: '3m',
     severity: 'critical',
-    summary: 'Projection {{ $labels.projection }} applies nothing',
+    summary: 'Projection {{ $labels.projection }} applies no events',
   },
   {
     alert: 'QuipuProjectionStopped',
     expr: `${five.max('projectionStopped', ['projection'])} > 0`,
     for: '0s',
     severity: 'critical',
-    summary: 'Projection {{ $labels.projection }} stopped: the event log is not the one that it read',
+    summary: 'Projection {{ $labels.projection }} stopped: the event log does not match its checkpoint',
   },
   {
     alert: 'QuipuPublishingBehind',
     expr: `${five.max('publishingLag', ['to'])} > 300`,
     for: '5m',
     severity: 'warning',
-    summary: 'Others are told of the log {{ $value }} s late: {{ $labels.to }}',
+    summary: 'Publishing to {{ $labels.to }} is {{ $value }} s behind the event log',
   },
   {
     alert: 'QuipuDeadLetters',
@@ -206,7 +207,7 @@ export const alerts: readonly Alert[] = [
     expr: `${five.increase('auditFindings', '1h', [], 'kind="unknown-key"')} > 0`,
     for: '0s',
     severity: 'warning',
-    summary: 'The audit of the event log found anchors by a key that is not known',
+    summary: 'The audit of the event log found anchors with an unknown key',
   },
   {
     alert: 'QuipuAuditStale',
@@ -228,7 +229,7 @@ export const alerts: readonly Alert[] = [
     expr: `label_replace(${five.rate('groupRejections', ['group', 'reason'])}, "group", "\${1}(any user)\${2}", "group", "(.*)[$][{]USER[}](.*)") > 0`,
     for: '5m',
     severity: 'warning',
-    summary: 'Statements of group {{ $labels.group }} are turned away: {{ $labels.reason }}',
+    summary: 'Statements of group {{ $labels.group }} are rejected: {{ $labels.reason }}',
   },
   {
     alert: 'QuipuEngineMemoryKills',
@@ -249,7 +250,7 @@ export const alerts: readonly Alert[] = [
     expr: `${five.increase('pagesLost', '5m', [], 'kind="result"')} > 0`,
     for: '0s',
     severity: 'warning',
-    summary: 'Result pages were listed and are gone',
+    summary: 'Listed result pages are missing',
   },
   {
     alert: 'QuipuPageStoreFilling',
@@ -284,21 +285,22 @@ export const alerts: readonly Alert[] = [
     expr: `${five.rate('authentications', ['method'], 'result="refused"')} > 1`,
     for: '5m',
     severity: 'warning',
-    summary: 'Many logins are refused: {{ $labels.method }}',
+    summary: 'Many log-ins are refused: {{ $labels.method }}',
   },
   {
     alert: 'QuipuFileBroken',
     expr: `${five.max('filesBroken', ['instance', 'file'])} > 0`,
     for: '5m',
     severity: 'warning',
-    summary: 'What changed in {{ $labels.file }} of {{ $labels.instance }} is not in force',
+    summary:
+      'The changed file {{ $labels.file }} of {{ $labels.instance }} could not be loaded: its earlier content is in force',
   },
   {
     alert: 'QuipuRestartLoop',
     expr: `${five.increase('processRestarts', '15m', ['process'])} > 2`,
     for: '0s',
     severity: 'critical',
-    summary: 'The {{ $labels.process }} is started again and again',
+    summary: 'The {{ $labels.process }} is restarted again and again',
   },
   {
     alert: 'QuipuSpansDropped',

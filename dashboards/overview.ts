@@ -5,11 +5,11 @@ import { recorded } from './recording-rules.ts'
 export const overview: DashboardSpec = {
   name: 'overview',
   title: 'overview',
-  question: 'Is it well?',
+  question: 'Is the system well?',
   panels: [
     lines(
       'Statements',
-      'Statements that end, a second, by how. Red lines that rise with USER_ERROR are the users’ own; INTERNAL_ERROR is ours.',
+      'Ended statements a second, by how they ended. USER_ERROR is a fault of the user; INTERNAL_ERROR is a fault of Quipu.',
       'reqps',
       [{ expr: q.rate('queries', ['state', 'error_type']), legend: '{{state}} {{error_type}}', exemplar: true }],
       { link: 'statements', width: 12 },
@@ -26,7 +26,7 @@ export const overview: DashboardSpec = {
     ),
     value(
       'Good share',
-      'Statements of the last 5 minutes that did not fail by our fault and were not turned away by a log that is down. No traffic, no share.',
+      'Share of statements in the last 5 minutes that neither failed because of Quipu nor were rejected because the log was down. Without traffic there is no share.',
       'percentunit',
       [{ expr: `1 - ${recorded.statementBad('5m')}`, legend: 'good' }],
       {
@@ -40,7 +40,7 @@ export const overview: DashboardSpec = {
     ),
     value(
       'Error budget left, 30 d',
-      'Of 0.1 % of statements in 30 days, what is not used up. Below 0: stop risky changes.',
+      'What is left of the budget: 0.1 % of the statements in 30 days may fail. Below 0: stop risky changes.',
       'percentunit',
       [{ expr: `1 - ${recorded.statementBad('30d')} / 0.001`, legend: 'left' }],
       {
@@ -53,7 +53,7 @@ export const overview: DashboardSpec = {
     ),
     value(
       'Writers',
-      'Coordinators that write the event log; it must be 1. 2: stop the one with the lower epoch. 0: nobody takes statements.',
+      'Number of coordinators that write the event log. It must be 1. 2: stop the coordinator with the lower epoch. 0: no statement is accepted.',
       'short',
       [{ expr: q.sum('writer'), legend: 'writers' }],
       {
@@ -64,21 +64,21 @@ export const overview: DashboardSpec = {
     ),
     value(
       'Event log up',
-      '1 while the log takes appends. At 0 clients get 503: look at Kafka or Postgres.',
+      '1 while the event log accepts appends. At 0 clients get 503: look at Kafka or Postgres.',
       'short',
       [{ expr: q.min('logUp'), legend: 'up' }],
       { thresholds: [{ value: 1, color: 'red', below: true }], link: 'log', width: 6 },
     ),
     lines(
       'Open statements',
-      'In flight, by state. Many QUEUED: a resource group is full. Many FINISHING: clients do not fetch.',
+      'Open statements by state. Many QUEUED: a resource group is full. Many FINISHING: clients do not fetch their rows.',
       'short',
       [{ expr: q.sum('queriesOpen', ['state']), legend: '{{state}}' }],
       { link: 'queues' },
     ),
     value(
       'Workers',
-      'By state. Without an active one, only statements without tables end.',
+      'Workers by state. Without an active worker only statements without tables can finish.',
       'short',
       [{ expr: q.sum('workers', ['state']), legend: '{{state}}' }],
       { link: 'workers' },
@@ -92,7 +92,7 @@ export const overview: DashboardSpec = {
     ),
     lines(
       'Projection lag',
-      'Age of the oldest event that history does not show yet.',
+      'Age of the oldest event that the history does not show yet.',
       's',
       [{ expr: recorded.projectionLag, legend: 'lag' }],
       { thresholds: [amber(2), red(10)], link: 'log', width: 12 },

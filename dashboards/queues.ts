@@ -4,11 +4,11 @@ import { panelQuery as q } from './promql.ts'
 export const queues: DashboardSpec = {
   name: 'queues',
   title: 'queues',
-  question: 'Who waits for whom?',
+  question: 'Which statements wait, and for which resource group?',
   panels: [
     lines(
       'Slots used',
-      'Running statements over the slots of the resource group. At 1 the next one waits.',
+      'Running statements divided by the limit of the resource group. At 1 the next statement waits.',
       'percentunit',
       [
         {
@@ -20,7 +20,7 @@ export const queues: DashboardSpec = {
     ),
     lines(
       'Queue fill',
-      'Waiting statements over the room of the queue. At 1 statements are turned away with QUERY_QUEUE_FULL.',
+      'Waiting statements divided by the limit of the queue. At 1 statements are rejected with QUERY_QUEUE_FULL.',
       'percentunit',
       [
         {
@@ -32,14 +32,14 @@ export const queues: DashboardSpec = {
     ),
     lines(
       'Wait, 95th percentile',
-      'Of the statements that waited, how long. Minutes: raise the limit, or find the user who fills the group.',
+      'Waiting time of statements that waited. Minutes: raise the limit, or find the user who fills the group.',
       's',
       [{ expr: q.quantile(0.95, 'queryPhaseDuration', [], 'phase="queued"'), legend: 'wait', exemplar: true }],
       { thresholds: [amber(10)] },
     ),
     lines(
-      'Turned away',
-      'Statements that were not taken. log_down: the event log does not answer.',
+      'Rejected statements',
+      'Statements that were rejected, by reason. log_down: the event log does not answer.',
       'reqps',
       [{ expr: q.rate('groupRejections', ['group', 'reason']), legend: '{{group}} {{reason}}' }],
       { thresholds: [red(0.001)] },

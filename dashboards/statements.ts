@@ -5,11 +5,11 @@ import { latestFailures, slowest } from './tables.ts'
 export const statements: DashboardSpec = {
   name: 'statements',
   title: 'statements',
-  question: 'Why is this slow, why does it fail?',
+  question: 'Why are statements slow, and why do they fail?',
   panels: [
     lines(
       'Mean by phase',
-      'Where the time of an average statement goes. Phases overlap; deliver is the client’s time.',
+      'How an average statement spends its time. Phases overlap; deliver is time of the client.',
       's',
       [
         {
@@ -21,7 +21,7 @@ export const statements: DashboardSpec = {
     ),
     lines(
       '99th percentile by phase',
-      'The slowest phases of the slowest statements. queued: limits; start: workers; execute: data; deliver: clients.',
+      'Slowest phases of the slowest statements. A slow phase points to its cause: queued: limits; start: workers; execute: data; deliver: clients.',
       's',
       [{ expr: q.quantile(0.99, 'queryPhaseDuration', ['phase']), legend: '{{phase}}', exemplar: true }],
       { width: 12 },
@@ -29,34 +29,34 @@ export const statements: DashboardSpec = {
     {
       kind: 'heatmap',
       title: 'Durations',
-      description: 'How long statements take, POST to end. Two bands are two kinds of work; a dot leads to its trace.',
+      description: 'Time of statements from POST to end. Two bands are two kinds of work. A dot links to its trace.',
       unit: 'reqps',
       targets: [{ expr: q.rateOf('bucket', 'queryDuration', ['le']), legend: '{{le}}', exemplar: true }],
       width: 12,
     },
     lines(
       'Errors by name',
-      'The ten most frequent errors. One name alone that rises is one cause.',
+      'The ten most frequent errors. If a single name rises, there is a single cause.',
       'reqps',
       [{ expr: `topk(10, ${q.rate('queryErrors', ['error_name'])})`, legend: '{{error_name}}' }],
       { link: 'audit', width: 12 },
     ),
-    lines('By user', 'Statements that end, a second, of the users seen most.', 'reqps', [
+    lines('By user', 'Ended statements a second of the most active users.', 'reqps', [
       { expr: `topk(10, ${q.rate('userQueries', ['user'])})`, legend: '{{user}}' },
     ]),
-    lines('By client', 'Statements that end, a second, by what the client calls itself.', 'reqps', [
+    lines('By client', 'Ended statements a second, by the name of the client program.', 'reqps', [
       { expr: `topk(10, ${q.rate('sourceQueries', ['source'])})`, legend: '{{source}}' },
     ]),
     lines(
       'Rows over estimate, 95th percentile',
-      'Rows that an operator gave, over the planner’s guess. Far above 1: statistics are stale, joins are built the wrong way round.',
+      'Rows of an operator divided by the estimate of the planner. Far above 1: statistics are stale, and joins may be built the wrong way round.',
       'x',
       [{ expr: q.quantile(0.95, 'planEstimateRatio', ['operator']), legend: '{{operator}}' }],
       { thresholds: [amber(10)] },
     ),
     lines(
       'Plans',
-      'Where statements run. fallback above 5 %: the planner gives up on a shape that is common here.',
+      'Where statements run. fallback above 5 %: the planner cannot distribute a common kind of statement.',
       'reqps',
       [{ expr: q.rate('plans', ['distribution']), legend: '{{distribution}}' }],
     ),
@@ -75,7 +75,7 @@ export const statements: DashboardSpec = {
     ),
     lines(
       'Polls',
-      'What clients got when they asked. gone: they asked for a page they had passed; empty: they wait for us.',
+      'Answers to polls of clients. gone: the client asked for an earlier page; empty: the client waits for Quipu.',
       'reqps',
       [{ expr: q.rate('polls', ['result']), legend: '{{result}}' }],
       { width: 12 },

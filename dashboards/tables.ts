@@ -14,7 +14,7 @@ const units = { elapsed_ms: 'ms', queued_ms: 'ms', cpu_ms: 'ms', peak_memory_byt
 export const slowest: TablePanel = {
   kind: 'table',
   title: 'Slowest statements',
-  description: 'In the time shown; the id leads to the statement, the trace to where its time went.',
+  description: 'Slowest statements in the time shown. The id links to the statement, the trace to its timeline.',
   sql: `select ${columns}
 from m.queries where $__timeFilter(created_at)
 order by elapsed_ms desc nulls last limit ${ROWS}`,
@@ -25,7 +25,7 @@ order by elapsed_ms desc nulls last limit ${ROWS}`,
 export const latestFailures: TablePanel = {
   kind: 'table',
   title: 'Latest failures',
-  description: 'What failed last, and of what.',
+  description: 'Statements that failed last, with their errors.',
   sql: `select ended_at, error_name, left(error_message, 120) as error, ${columns}
 from m.queries where $__timeFilter(ended_at) and state = 'FAILED'
 order by ended_at desc limit ${ROWS}`,
@@ -36,7 +36,7 @@ order by ended_at desc limit ${ROWS}`,
 export const refusals: TablePanel = {
   kind: 'table',
   title: 'Denied and refused',
-  description: 'Logins that were refused and actions that rules denied, by user and minute.',
+  description: 'Refused log-ins and denied actions, by user and minute.',
   sql: `select at, kind, user_name, count, action, object, remote_address, query_id
 from m.audit_log where $__timeFilter(at) and kind in ('AuthenticationFailed', 'AccessDenied')
 order by at desc limit ${ROWS}`,
@@ -45,9 +45,9 @@ order by at desc limit ${ROWS}`,
 
 export const administratorsActs: TablePanel = {
   kind: 'table',
-  title: 'What administrators did',
+  title: 'Administrative actions',
   description:
-    'Files that say who may do what, taken and refused; certificates and keys of tokens; queries killed and forgotten; workers told to end; epochs that workers forgot; read models made anew; starts and ends of coordinators. Before and after are digests of files, fingerprints of certificates, or how many keys, rules and events.',
+    'Loaded and refused files (access rules and others), certificates and keys of tokens; killed and forgotten queries; drained workers; deleted epochs of workers; rebuilds; starts and ends of coordinators. Before and after are digests of files, fingerprints of certificates, or numbers of keys, rules and events.',
   sql: `select at, kind, user_name as by, remote_address, action, coalesce(query_id, details->>'stream', object) as what,
   case jsonb_typeof(details->'before') when 'array' then jsonb_array_length(details->'before')::text
     else left(details->>'before', 12) end as before,
@@ -65,7 +65,7 @@ order by at desc limit ${ROWS}`,
 export const openDeadLetters: TablePanel = {
   kind: 'table',
   title: 'Open dead letters',
-  description: 'Events that could not be projected: mend the cause, then `quipu rebuild --query`.',
+  description: 'Events that could not be projected. Fix the cause, then run `quipu rebuild --query`.',
   sql: `select "time", projection, stream as query_id, sequence, kind, type, sqlstate, left(error_message, 120) as error
 from m.dead_letters where resolved_at is null and $__timeFilter("time")
 order by "time" desc limit ${ROWS}`,
@@ -85,7 +85,7 @@ group by 1, 2, 3 order by 4 desc limit ${ROWS}`,
 export const oneUser: TablePanel = {
   kind: 'table',
   title: 'Statements of $user',
-  description: 'What one user did, latest first.',
+  description: 'Statements of one user, latest first.',
   sql: `select ${columns}
 from m.queries where $__timeFilter(created_at) and user_name = '$user'
 order by created_at desc limit ${ROWS}`,

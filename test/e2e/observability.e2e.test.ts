@@ -243,7 +243,7 @@ describe('The rules', () => {
 /** Panels that show data only after a fault or with the log in Kafka: observed-faults and standby-kafka test those. */
 const WITHOUT_DATA = new Set([
   'queues: Wait, 95th percentile',
-  'queues: Turned away',
+  'queues: Rejected statements',
   'workers: Workers lost, 1 h',
   // Only a server with an archived log has these.
   'log: Archived records, 1 h',
@@ -257,7 +257,7 @@ const WITHOUT_DATA = new Set([
   'audit: Log-ins',
   'audit: Files that are not in force',
   'runtime: Certificate, days left',
-  'runtime: Certificate files of no use, 1 h',
+  'runtime: Refused certificate files, 1 h',
 ])
 const TABLES_OF_FAULTS = new Set(['audit: Denied and refused', 'log: Open dead letters', 'audit: Statements of $user'])
 /** On a test machine alerts about several processes, or about a budget over days, may fire without a fault. */

@@ -71,7 +71,7 @@ describe.runIf(programs)('Alerts and panels of the operator', () => {
       },
       120_000,
     )
-    await shows('queues', 'Turned away')
+    await shows('queues', 'Rejected statements')
     expect((await raw(running.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
     let answer = await raw(waiting.json.nextUri!)
     const rows = [...(answer.json.data ?? [])]
