@@ -9,7 +9,7 @@ import { z } from 'zod'
 
 const count = z.int().min(0)
 
-const queryId = z.string().describe('Of the query, and the key of the message')
+const queryId = z.string().describe('Id of the query, and the key of the message')
 const table = z.object({
   catalog: z.string(),
   schema: z.string(),
@@ -30,7 +30,7 @@ const totals = z
     inputBytes: count,
     splits: count,
   })
-  .describe('Of all its tasks; nanoseconds and bytes')
+  .describe('Totals of all tasks of the query, in nanoseconds and bytes')
 
 /** Schemas of the data, by type. A message's type is `quipu.public.<name>`. */
 const publicEventSchemas = {
@@ -38,11 +38,14 @@ const publicEventSchemas = {
     .object({
       queryId,
       user: z.string(),
-      source: z.string().optional().describe('As the client calls itself'),
+      source: z.string().optional().describe('Name of the client program'),
       catalog: z.string().optional(),
       schema: z.string().optional(),
       resourceGroup: z.string(),
-      statement: z.string().optional().describe('Its text without secrets; only where the configuration says so'),
+      statement: z
+        .string()
+        .optional()
+        .describe('Text of the statement without secrets; only if the configuration allows it'),
     })
     .describe('A client posted a statement'),
   'query.planned.v1': z
@@ -52,19 +55,19 @@ const publicEventSchemas = {
       updateType: z.string().optional().describe('`CREATE TABLE`, `DROP VIEW` …'),
       tables: z.array(table),
     })
-    .describe('It is known what the statement reads and writes'),
+    .describe('The statement is planned: its tables and columns are known'),
   'write.committed.v1': z
     .object({
       queryId,
       catalog: z.string(),
       schema: z.string(),
-      table: z.string().optional().describe('Absent where a schema was changed'),
+      table: z.string().optional().describe('Absent if a schema was changed'),
       operation: z.string().describe('`createTable`, `insert` …'),
       rows: count,
-      bytes: count.describe('Of the files'),
-      version: count.optional().describe('Of the table; absent where nobody knows it'),
+      bytes: count.describe('Size of the files'),
+      version: count.optional().describe('Version of the table; absent if it is unknown'),
     })
-    .describe('What the statement changed can be seen'),
+    .describe('The changes of the statement are visible'),
   'query.finished.v1': z
     .object({
       queryId,
@@ -73,20 +76,20 @@ const publicEventSchemas = {
       updateCount: count.optional().describe('Rows that were written'),
       totals,
     })
-    .describe('The end'),
+    .describe('The query finished'),
   'query.failed.v1': z
     .object({
       queryId,
-      errorName: z.string().describe('As Trino names it'),
+      errorName: z.string().describe('Name of the error in Trino'),
       errorCode: z.int(),
       errorType: z.string().describe('`USER_ERROR`, `INTERNAL_ERROR`, `INSUFFICIENT_RESOURCES`, `EXTERNAL`'),
-      message: z.string().optional().describe('Only where the configuration says so'),
+      message: z.string().optional().describe('Only if the configuration allows it'),
       totals,
     })
-    .describe('The end with an error; a cancel is USER_CANCELED'),
+    .describe('The query failed; a cancel is USER_CANCELED'),
   'query.forgotten.v1': z
     .object({ queryId })
-    .describe('Its data was taken out of the log: whoever keeps it elsewhere is asked to do the same'),
+    .describe('The data of the query was removed from the log; readers should delete their copies, too'),
 } as const
 
 export type PublicEventName = keyof typeof publicEventSchemas
@@ -107,14 +110,17 @@ export function publicSchemaId(name: PublicEventName): string {
 export function publicJsonSchema(name: PublicEventName): object {
   const message = z.object({
     specversion: z.literal('1.0'),
-    id: z.string().describe('With `source` it tells messages apart: one that is sent again has the same'),
+    id: z.string().describe('Identifies the message together with `source`: a repeated message has the same id'),
     source: z.string().describe('The log, `/quipu/<logId>`'),
     type: z.literal(publicType(name)),
     subject: z.string().describe('The query'),
-    time: z.string().meta({ format: 'date-time', description: 'Of the event in the log, UTC' }),
+    time: z.string().meta({ format: 'date-time', description: 'Time of the event in the log, UTC' }),
     datacontenttype: z.literal('application/json'),
     dataschema: z.literal(publicSchemaId(name)),
-    sequence: z.int().min(1).describe('Of the event that it tells of in its stream of the log: later ones have larger'),
+    sequence: z
+      .int()
+      .min(1)
+      .describe('Sequence of the event in its stream of the log: later events have larger numbers'),
     data: publicEventSchemas[name],
   })
   // The schema of what Quipu writes. Readers must accept fields that they do not know.

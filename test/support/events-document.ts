@@ -34,42 +34,43 @@ const shapes = {
 const streams = [
   {
     title: 'Stream of a query',
-    about: 'Named by the query id. Its stages and tasks are part of it: one total order of all that happened.',
+    about: 'Its name is the query id. It also has the events of the stages and tasks of the query, in one total order.',
     events: query.queryEventSchemas,
   },
   {
     title: 'Stream of a node',
-    about: '`node/{nodeId}`: a worker, as the coordinator that writes sees it.',
+    about: '`node/{nodeId}`: a worker, as the writer sees it.',
     events: nodeEventSchemas,
   },
-  { title: 'Stream `system`', about: 'What concerns the whole system.', events: systemEventSchemas },
+  { title: 'Stream `system`', about: 'Events about the whole system.', events: systemEventSchemas },
 ] as const
 
 const PREFACE = `# Events
 
-Every change in the life of a query, stage, task or node is one of these, in an append-only log; [the event log](event-log.md)
-says who may write it and when an event counts. Made from the schemas in \`src/coordinator/{query,nodes,system}/events.ts\`
-by \`npm run docs:events\`; \`test/events-document.test.ts\` fails when this page is behind.
+Every change of a query, stage, task or node is one of these events in an append-only log. [The event log](event-log.md)
+explains which process may write it and when an event counts. \`npm run docs:events\` makes this page from the schemas in
+\`src/coordinator/{query,nodes,system}/events.ts\`; \`test/events-document.test.ts\` fails if the page is out of date.
 
-Stored and given out as CloudEvents 1.0 (\`GET /v1/query/{queryId}/events\`, \`GET /v1/events\`, \`quipu tail --json\`), each event has beside its \`data\`:
+Events are stored and delivered as CloudEvents 1.0 (\`GET /v1/query/{queryId}/events\`, \`GET /v1/events\`, \`quipu tail --json\`).
+Besides its \`data\`, each event has:
 
-| field | what |
+| field | meaning |
 |---|---|
 | \`id\`, \`subject\` | stream and sequence, \`20261121_192137_00003_00001/2\`; the stream |
 | \`type\` | the CloudEvents type of the tables below, with the version of its data |
 | \`time\` | ISO 8601 UTC; never decreases within the log |
 | \`sequence\` | 1, 2, 3 … within the stream, without gaps |
-| \`epoch\` | of the coordinator that wrote it |
-| \`traceparent\` | W3C trace context of what made it |
+| \`epoch\` | epoch of the coordinator that wrote the event |
+| \`traceparent\` | W3C trace context of the operation that made the event |
 | \`digest\` | SHA-256 of the data as the log has it: with the log in Kafka, encrypted |
-| \`prevhash\`, \`hash\` | hash of the event before in the stream; SHA-256(prevhash ‖ header ‖ digest) |
+| \`prevhash\`, \`hash\` | hash of the previous event of the stream; SHA-256(prevhash ‖ header ‖ digest) |
 
-Durations are integers in nanoseconds (\`…Nanos\`), sizes in bytes (\`…Bytes\`), times ISO 8601 UTC; what is not known is absent,
-never null. A stored event is never edited; an unknown field is ignored, so fields may be added.
+Durations are integers in nanoseconds (\`…Nanos\`), sizes in bytes (\`…Bytes\`), times ISO 8601 UTC. An unknown value is absent,
+never null. A stored event is never edited. Readers ignore unknown fields, so fields may be added.
 
-What a successor alone needs is shown to nobody: the fragments of a plan, and what its splits read. Secrets are taken out of an
-event before it is stored ([observability](observability.md#secrets)); a plan of a statement with secrets has digests of its
-fragments instead of them.
+Data that only a successor needs is never shown to users: the fragments of a plan, and the files that its splits read. Secrets are
+removed from an event before it is stored ([observability](observability.md#secrets)). A plan of a statement with secrets has digests
+of its fragments instead of the fragments.
 `
 
 interface JsonSchema {

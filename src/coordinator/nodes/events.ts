@@ -29,7 +29,7 @@ export const nodeEventSchemas = {
     })
     .describe('A worker does not answer, or fails too often'),
   NodeRecovered: node.describe('A suspect or failed worker answers again'),
-  NodeLeft: node.describe('A worker said that it goes'),
+  NodeLeft: node.describe('A worker announced that it leaves'),
 } as const
 
 export type NodeEventType = keyof typeof nodeEventSchemas

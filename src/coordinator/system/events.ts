@@ -12,31 +12,35 @@ const replayFilterSchema = z.object({
   until: z.iso.datetime({ offset: true }).optional(),
   user: z.string().optional(),
   source: z.string().optional(),
-  where: z.string().optional().describe('A condition over the history'),
-  sample: z.number().min(0).max(1).optional().describe('The share of all'),
-  queries: z.number().int().min(0).optional().describe('How many were named by their ids'),
+  where: z.string().optional().describe('Condition over the history'),
+  sample: z.number().min(0).max(1).optional().describe('Share of all statements'),
+  queries: z.number().int().min(0).optional().describe('How many queries were named by their ids'),
 })
 
 const periodSchema = z.object({
-  number: z.number().int().min(1).describe('1, 2, 3 … in this log'),
-  from: z.array(z.string()).describe('By log partition: its first offset'),
-  to: z.array(positionSchema).describe('By log partition: the offset behind its last, and what all below it fold to'),
-  by: z.string().optional().describe('Absent where the settings ask for it'),
+  number: z.number().int().min(1).describe('Number of the period in this log: 1, 2, 3 …'),
+  from: z.array(z.string()).describe('First offset of the period, by log partition'),
+  to: z
+    .array(positionSchema)
+    .describe('Offset after the last record of the period, and the fold of all records below it, by log partition'),
+  by: z.string().optional().describe('User who asked for it; absent if the settings asked for it'),
 })
 
 const fileVersionFields = {
-  file: z.string().describe('What it is for: `rules`, `groups`, `passwords` …'),
+  file: z.string().describe('Purpose of the file: `rules`, `groups`, `passwords` …'),
   path: z.string(),
   digest: z
     .string()
     .describe(
-      'SHA-256 of its text; where `text` is not `recorded` an HMAC-SHA256 of it, by a key of the cluster: nobody can try secrets against it',
+      'SHA-256 of the text. If `text` is not `recorded`, an HMAC-SHA256 of it with a key of the cluster, so that nobody can guess secrets and test them',
     ),
   bytes: z.number().int(),
-  entries: z.number().int().optional().describe('How many rules'),
+  entries: z.number().int().optional().describe('Number of rules'),
   text: z
     .enum(['recorded', 'redacted', 'secret', 'too_long'])
-    .describe('`recorded`, `redacted`: FileKept of this digest has it, of `redacted` without secrets'),
+    .describe(
+      '`recorded`, `redacted`: the event FileKept with this digest has the text; `redacted` means without secrets',
+    ),
 }
 
 const fileVersionSchema = z.object(fileVersionFields)
@@ -52,34 +56,36 @@ export const systemEventSchemas = {
       address: z.string(),
       version: z.string(),
     })
-    .describe('A coordinator won the right to write the log; its first event in each epoch'),
+    .describe('A coordinator won the right to write the log; the first event of each epoch'),
   EpochEnded: z
     .object({ epoch: z.number().int(), writer: z.string(), reason: z.literal('drained') })
-    .describe('The writer stopped on purpose and leaves its place to whoever claims next'),
+    .describe('The writer stopped on purpose; the next coordinator may claim the log at once'),
   ConfigurationLoaded: z
     .object({
       version: z.string(),
-      versions: z.record(z.string(), z.string()).optional().describe('Of what it runs on: node, duckdb …'),
+      versions: z.record(z.string(), z.string()).optional().describe('Versions of node, duckdb …'),
       settings: z
         .record(z.string(), z.unknown())
-        .describe('By path, `timeouts.longPollMs`; a secret is only said to be set'),
+        .describe('Settings by path, such as `timeouts.longPollMs`; of a secret only that it is set'),
       catalogs: z
         .array(z.object({ name: z.string(), connector: z.string(), digest: z.string().optional() }))
         .optional()
-        .describe('`digest`: HMAC-SHA256 of the file, by a key of the cluster'),
+        .describe('Catalogs; `digest` is the HMAC-SHA256 of the file with a key of the cluster'),
       files: z
         .array(fileVersionSchema)
         .optional()
-        .describe('Files in force that say who may do what; earlier versions wrote a FileTaken for each'),
+        .describe('Files in force (access rules and others); earlier versions wrote a FileTaken for each file'),
     })
-    .describe('What a coordinator started with'),
+    .describe('The configuration with which a coordinator started'),
   QueriesTakenOver: z
     .object({
       epoch: z.number().int(),
-      queries: z.array(z.string()).describe('Their ids, in the order of their creation; at most 10,000 in one event'),
+      queries: z
+        .array(z.string())
+        .describe('Ids of the queries in the order of their creation; at most 10,000 in one event'),
     })
     .describe(
-      'The coordinator of this epoch goes on with these queries of the coordinator before. A query that is carried out has a QueryRecovered besides; one that waits in its group, or whose client fetches a complete result, has none',
+      'The coordinator of this epoch continues these queries of the previous coordinator. A query that runs again also has a QueryRecovered. A query that waits in its group, or whose client fetches a complete result, has none',
     ),
   AuthenticationFailed: z
     .object({
@@ -87,37 +93,37 @@ export const systemEventSchemas = {
       examples: z
         .array(z.string())
         .optional()
-        .describe('Ten of the names, where one event stands for many refused names that no user has'),
+        .describe('Ten of the names, if one event stands for many refused unknown names'),
       method: z.string(),
       remoteAddress: z.string().optional(),
       count: z.number().int(),
       minute: z.string(),
     })
     .describe(
-      'Refused identities, by user and minute. A name that nobody has here is told as a digest by a key of the process: it may be a password that was typed in its place',
+      'Refused identities, by user and minute. An unknown name is recorded as a digest with a key of the process, because it may be a password that was typed in the wrong field',
     ),
   LoggedIn: z
     .object({
       user: z.string(),
-      principal: z.string().describe('The name that was verified; the user mapping makes the user of it'),
+      principal: z.string().describe('The verified name; the user mapping turns it into the user'),
       method: z.string(),
       groups: z.array(z.string()),
       remoteAddress: z.string().optional(),
       count: z.number().int(),
       minute: z.string(),
     })
-    .describe('A credential was verified anew, by user, address and minute'),
+    .describe('Verified credentials, by user, address and minute'),
   AccessDenied: z
     .object({
-      user: z.string().describe('As whom it was asked. In version 1 who logged in'),
-      originalUser: z.string().optional().describe('Who logged in, where he acted as the user'),
+      user: z.string().describe('User of the refused request; in version 1 the user who logged in'),
+      originalUser: z.string().optional().describe('User who logged in, if this user acted as `user`'),
       action: z.string(),
       object: z
         .string()
         .describe(
-          '`(others)` where one user was refused more objects in a minute. Of version 1 it ends with `, as` and the user that was acted as',
+          'What the user may not use; `(others)` if one user was refused more objects in a minute. In version 1 it ends with `, as` and the user of the request',
         ),
-      queryId: z.string().optional().describe('Of the query that was asked for, or that asked'),
+      queryId: z.string().optional().describe('Id of the query that was requested, or that made the request'),
       remoteAddress: z.string().optional(),
       count: z.number().int(),
       minute: z.string(),
@@ -127,133 +133,140 @@ export const systemEventSchemas = {
     .object({
       queryId: z.string(),
       by: z.string(),
-      originalUser: z.string().optional().describe('Who logged in, where he acts as `by`'),
+      originalUser: z.string().optional().describe('User who logged in, if this user acts as `by`'),
       how: endedBySchema.shape.how,
       statement: endedBySchema.shape.statement,
-      message: z.string().optional().describe('Of earlier versions: the end of the query tells it, and is forgotten'),
+      message: z
+        .string()
+        .optional()
+        .describe('Only in events of earlier versions; now QueryFailed has the message, which can be forgotten'),
       remoteAddress: z.string().optional(),
     })
-    .describe('Somebody ended a query by its id; its QueryFailed tells the same, and stays no longer than the query'),
+    .describe('A user ended a query by its id. QueryFailed says the same, but it is forgotten together with the query'),
   ProjectionRebuilt: z
     .object({
       events: z.number(),
       milliseconds: z.number(),
-      stream: z.string().optional().describe('Of one query alone'),
-      deadLetters: z.number().int().optional().describe('Events that could not be taken'),
-      by: z.string().optional().describe('Absent where a coordinator did it at its start'),
+      stream: z.string().optional().describe('The query, if only the rows of one query were rebuilt'),
+      deadLetters: z.number().int().optional().describe('Number of events that could not be applied'),
+      by: z.string().optional().describe('User who asked for it; absent if a coordinator did it at its start'),
       remoteAddress: z.string().optional(),
     })
-    .describe('The read models were made anew'),
+    .describe('The read models were rebuilt'),
   FileTaken: z
     .object({
       ...fileVersionFields,
-      before: z.string().optional().describe('Digest of what this coordinator had in force before'),
+      before: z.string().optional().describe('Digest of the file that was in force before'),
       entriesBefore: z.number().int().optional(),
       occasion: z
         .enum(['start', 'reload'])
-        .describe('`start`: of earlier versions; ConfigurationLoaded has the files of a start'),
+        .describe('`start`: only in events of earlier versions; now ConfigurationLoaded has the files of a start'),
     })
-    .describe('What a file says holds from now on, at the coordinator that writes'),
+    .describe('The writer loaded a file; its content is in force from now on'),
   FileKept: z
     .object({
       digest: z.string(),
       part: z.number().int().min(1),
       parts: z.number().int().min(1),
-      text: z.string().describe('Shown to nobody: it names the rows that are hidden, and how'),
+      text: z.string().describe('Never shown to users, because it says which rows are hidden, and how'),
     })
-    .describe('The text of a file that says who may do what, once by digest, in parts of at most 64 Ki characters'),
+    .describe(
+      'The text of a file (access rules and others), once for each digest, in parts of at most 64 Ki characters',
+    ),
   FileRefused: z
     .object({
       file: z.string(),
       path: z.string(),
       reason: z.string(),
-      inForce: z.string().describe('Digest of what stays in force'),
+      inForce: z.string().describe('Digest of the file that stays in force'),
     })
-    .describe('A file was changed, and what it says now cannot be taken'),
+    .describe('A changed file could not be loaded; its earlier content stays in force'),
   CertificateTaken: z
     .object({
       path: z.string(),
-      names: z.string().describe('For which it is, or its subject'),
+      names: z.string().describe('Names of the certificate, or its subject'),
       fingerprint: z.string().describe('SHA-256 of the certificate, hex'),
-      before: z.string().optional().describe('Fingerprint of what this coordinator showed before'),
+      before: z.string().optional().describe('Fingerprint of the certificate that this coordinator used before'),
       validUntil: z.string(),
       clientAuthorities: z
         .string()
         .optional()
-        .describe("SHA-256 of the file of those who vouch for clients' certificates; absent where none is asked for"),
+        .describe(
+          'SHA-256 of the file with the authorities for certificates of clients; absent if clients need no certificate',
+        ),
       clientAuthoritiesBefore: z.string().optional(),
-      occasion: z.enum(['start', 'reload']).describe('`start`: of the coordinator, or of its epoch'),
+      occasion: z.enum(['start', 'reload']).describe('`start`: at the start of the coordinator or of its epoch'),
     })
-    .describe('Clients of the coordinator that writes are shown this certificate from now on'),
+    .describe('The writer uses this certificate from now on'),
   TokenKeysTaken: z
     .object({
-      address: z.string().describe('Without user and password'),
+      address: z.string().describe('Address without user and password'),
       keys: z
         .array(
           z.object({
-            kid: z.string().optional().describe('At most 200 characters of it'),
+            kid: z.string().optional().describe('Key id, at most 200 characters of it'),
             fingerprint: z.string().describe('SHA-256 of the public key (SubjectPublicKeyInfo), hex'),
           }),
         )
-        .describe('Those that tokens are believed by'),
-      before: z.array(z.string()).optional().describe('Fingerprints of those that this coordinator knew before'),
-      occasion: z.enum(['start', 'reload']).describe('`start`: known when the epoch began, or the first'),
+        .describe('Keys that verify tokens'),
+      before: z.array(z.string()).optional().describe('Fingerprints of the keys that this coordinator knew before'),
+      occasion: z.enum(['start', 'reload']).describe('`start`: known when the epoch began, or the first keys'),
     })
-    .describe('A server publishes these keys of tokens now, which are asked for when tokens come'),
+    .describe('A server publishes these keys for tokens; Quipu fetches them when tokens arrive'),
   NodeDrainAsked: z
     .object({
       nodeId: nodeIdSchema,
       url: z.string(),
-      before: z.enum(['active', 'suspect', 'failed']).describe('State of the worker then'),
+      before: z.enum(['active', 'suspect', 'failed']).describe('State of the worker before'),
       after: z.literal('shutting_down'),
       by: z.string(),
-      originalUser: z.string().optional().describe('Who logged in, where he acts as `by`'),
+      originalUser: z.string().optional().describe('User who logged in, if this user acts as `by`'),
       remoteAddress: z.string().optional(),
     })
     .describe(
-      'Somebody told a worker to take no new tasks and to end after those that it has; its NodeLeft tells that it did',
+      'A user drained a worker: it takes no new tasks, and ends after its current tasks. NodeLeft records its end',
     ),
   EpochsForgotten: z
     .object({
       nodeId: nodeIdSchema,
-      id: z.string().describe('Of this act: a worker that hears no answer tells it again'),
-      at: z.string().describe('When it was done, by the clock of the machine'),
+      id: z.string().describe('Id of this act: a worker that gets no answer reports it again'),
+      at: z.string().describe('Time of the act, by the clock of the machine'),
       host: z.string(),
-      by: z.string().describe('User of the system'),
-      epochs: z.array(z.object({ logId: z.string(), epoch: z.number().int() })).describe('That were forgotten'),
-      remoteAddress: z.string().optional().describe('Of the worker'),
+      by: z.string().describe('User of the operating system'),
+      epochs: z.array(z.object({ logId: z.string(), epoch: z.number().int() })).describe('The deleted epochs'),
+      remoteAddress: z.string().optional().describe('Address of the worker'),
     })
-    .describe('`quipu reset-epoch` was run on the folder of a worker; that tells it once it runs again'),
+    .describe('A user ran `quipu reset-epoch` on the folder of a worker; the worker reports it when it runs again'),
   DataForgotten: z
     .object({
       stream: z.string(),
       sequences: z.array(z.number().int()),
       by: z.string(),
-      originalUser: z.string().optional().describe('Who logged in, where he acts as `by`'),
+      originalUser: z.string().optional().describe('User who logged in, if this user acts as `by`'),
       remoteAddress: z.string().optional(),
     })
-    .describe('Data of events was replaced by tombstones; their digests stay'),
+    .describe('The data of events was replaced by tombstones; the digests of the data stay'),
   ReplayStarted: z
     .object({
       replayId: z.string(),
       by: z.string(),
-      originalUser: z.string().optional().describe('Who logged in, where he acts as `by`'),
+      originalUser: z.string().optional().describe('User who logged in, if this user acts as `by`'),
       remoteAddress: z.string().optional(),
-      mode: z.enum(['run', 'plan']).describe('`plan`: plans are compared, nothing is run'),
+      mode: z.enum(['run', 'plan']).describe('`plan`: only plans are compared, no statement runs'),
       baseline: z.string().describe('Scheme, host and port of the server that is proven good'),
-      against: z.string().describe('The same of the one that is compared with it'),
+      against: z.string().describe('Scheme, host and port of the server that is compared with it'),
       statements: z
         .number()
         .int()
         .min(0)
-        .describe('How many it is to go through; those of an earlier run are left out'),
-      asRecorded: z.boolean().describe('Each as the user who had posted it, rather than as `by`'),
-      filter: replayFilterSchema.describe('Which statements of the record were asked for'),
+        .describe('Number of statements to replay, without the statements of an earlier run'),
+      asRecorded: z.boolean().describe('True: each statement runs as the user who posted it, not as `by`'),
+      filter: replayFilterSchema.describe('The requested statements of the record'),
     })
-    .describe('Somebody runs statements of the record again, by `quipu replay`; valid before the first of them runs'),
+    .describe('A user runs recorded statements again with `quipu replay`; valid before the first statement runs'),
   ReplayProgressed: z
     .object({ replayId: z.string(), by: z.string(), verdicts: verdictCountsSchema })
-    .describe('How far a replay is'),
+    .describe('Progress of a replay'),
   ReplayEnded: z
     .object({
       replayId: z.string(),
@@ -261,46 +274,46 @@ export const systemEventSchemas = {
       verdicts: verdictCountsSchema,
       outcome: z
         .enum(['completed', 'stopped', 'failed'])
-        .describe(
-          '`stopped`: by a signal; `failed`: a server could not be reached. Of one that was killed there is no end',
-        ),
+        .describe('`stopped`: by a signal; `failed`: a server could not be reached. A killed replay has no such event'),
     })
-    .describe('A replay is over'),
+    .describe('A replay has ended'),
   LogAnchored: anchorSchema.describe(
-    'What the log holds, signed; each minute or 1,000 events in which something changed',
+    'A signed digest of the log; made each minute, or after 1,000 events, if the log changed',
   ),
   AnchorKeyVouched: anchorKeySchema.describe(
-    'A coordinator introduces the key that it signs anchors with, or vouches for the key of another coordinator',
+    'A coordinator introduces its key for anchors, or the key of another coordinator',
   ),
   LogArchived: periodSchema
     .extend({
       anchor: z.number().int().describe('Number of the anchor that signs its end'),
       records: z.number().int(),
-      events: z.number().int().describe('Records that count'),
-      bytes: z.number().int().describe('Of its files'),
+      events: z.number().int().describe('Number of valid records'),
+      bytes: z.number().int().describe('Size of the files of the period'),
       digest: z
         .string()
-        .describe('SHA-256 of its manifest, which names the digests of its files; forgetting a query changes it'),
+        .describe(
+          'SHA-256 of the manifest of the period, which names the digests of its files; forgetting a query changes it',
+        ),
     })
-    .describe('A period of the log was copied into its archive, and read back'),
-  LogDropped: periodSchema.describe('An archived period leaves the log: told before its records go'),
+    .describe('A period of the log was copied to the archive, and read back'),
+  LogDropped: periodSchema.describe('An archived period leaves the log; recorded before its records are deleted'),
   LogContinued: z
     .object({
-      logId: z.string().describe('The log before'),
-      periods: z.number().int().min(1).describe('Of its archive, which has all of it'),
+      logId: z.string().describe('Id of the earlier log'),
+      periods: z.number().int().min(1).describe('Number of periods in the archive, which has the whole earlier log'),
       anchor: z
         .number()
         .int()
         .min(1)
-        .describe('Number of the anchor that signs its end, and stands in its archive alone'),
-      anchorHash: z.string().describe("SHA-256 of that anchor's signed text and signature"),
-      key: z.string().describe('Fingerprint of the key that signed it'),
+        .describe('Number of the anchor that signs the end of the earlier log; only the archive has this anchor'),
+      anchorHash: z.string().describe('SHA-256 of the signed text and the signature of this anchor'),
+      key: z.string().describe('Fingerprint of the key that signed this anchor'),
       records: z.number().int(),
-      events: z.number().int().describe('Records that count'),
-      epoch: z.number().int().describe('Its newest: epochs of this log are above'),
+      events: z.number().int().describe('Number of valid records'),
+      epoch: z.number().int().describe('Newest epoch of the earlier log; epochs of this log are higher'),
       by: z.string(),
     })
-    .describe('This log goes on from another one; among its first events'),
+    .describe('This log continues an earlier log; one of its first events'),
 } as const
 
 export type SystemEventType = keyof typeof systemEventSchemas

@@ -5,10 +5,10 @@ import { exportedKey, fingerprint, type AnchorKey, type ExportedAnchor } from '.
 /** The data of the event AnchorKeyVouched. */
 export const anchorKeySchema = z.object({
   logId: z.string(),
-  key: z.string().describe('Fingerprint of the key that is vouched for, as anchors name it'),
-  publicKey: z.string().describe('That key: SPKI, DER, base64'),
-  signedBy: z.string().describe('Fingerprint of the key that vouches; the same as `key` where a key introduces itself'),
-  signature: z.string().describe('Ed25519 by `signedBy`, base64, over the text that docs/audit.md names'),
+  key: z.string().describe('Fingerprint of the introduced key, as anchors name it'),
+  publicKey: z.string().describe('The introduced key: SPKI, DER, base64'),
+  signedBy: z.string().describe('Fingerprint of the key that introduces it; equal to `key` if a key introduces itself'),
+  signature: z.string().describe('Ed25519 signature with `signedBy`, base64, of the text that docs/audit.md names'),
 })
 
 /** A record by which a key vouches that another key belongs to a coordinator of the same log. */

@@ -17,16 +17,22 @@ export type SignedPosition = Readonly<z.infer<typeof positionSchema>>
 
 /** The data of the event LogAnchored. */
 export const anchorSchema = z.object({
-  number: z.number().int().min(1).describe('1, 2, 3 … in this log'),
+  number: z.number().int().min(1).describe('Number of the anchor in this log: 1, 2, 3 …'),
   logId: z.string(),
   at: z
     .array(positionSchema)
-    .describe('By log partition: the first offset not anchored, and what all below it fold to (count and hash)'),
-  heads: z.number().int().min(0).describe('Streams that changed since the previous anchor'),
-  root: z.string().describe('Merkle root over their last events: stream, sequence, hash; sorted by stream'),
-  previous: z.string().describe("SHA-256 of the previous anchor's signed text and signature; empty for the first"),
+    .describe(
+      'First offset that is not anchored, and the fold of all records below it (count and hash), by log partition',
+    ),
+  heads: z.number().int().min(0).describe('Number of streams that changed since the previous anchor'),
+  root: z
+    .string()
+    .describe('Merkle root of the last events of these streams: stream, sequence, hash; sorted by stream'),
+  previous: z
+    .string()
+    .describe('SHA-256 of the signed text and the signature of the previous anchor; empty for the first'),
   key: z.string().describe('Fingerprint of the key: SHA-256 of its SPKI form, the first 32 hex digits'),
-  signature: z.string().describe('Ed25519, base64, over the text that docs/audit.md names'),
+  signature: z.string().describe('Ed25519 signature, base64, of the text that docs/audit.md names'),
 })
 
 export type Anchor = Readonly<z.infer<typeof anchorSchema>>

@@ -261,7 +261,7 @@ export const pageDigestSchema = z.object({
   chain: digestText
     .optional()
     .describe(
-      'The same in their order, of all rows of the batch up to the end of the page; absent of what has no order',
+      'The hashes chained in their order, for all rows of the batch up to the end of the page; absent if the result has no order',
     ),
 })
 

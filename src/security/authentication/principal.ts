@@ -8,8 +8,8 @@ export const principalSchema = z.object({
   name: z
     .string()
     .min(1)
-    .describe('As whoever vouches for it writes it: the name in the password file, `sub` of a token'),
-  user: z.string().min(1).describe('The user that the name is here, by the user mapping; the name itself without one'),
+    .describe('The name as the authenticator writes it: the name in the password file, `sub` of a token'),
+  user: z.string().min(1).describe('User of this name by the user mapping; without a mapping the name itself'),
   groups: z.array(z.string()).readonly(),
   method: z.enum(authenticationMethods),
 })

@@ -36,7 +36,10 @@ export const querySessionSchema = z.object({
   language: z.string().optional(),
   properties: z.record(z.string(), z.string()),
   preparedStatements: z.record(z.string(), z.string()),
-  transactionId: z.string().optional().describe('Absent: the client cannot do transactions; `NONE`: none open'),
+  transactionId: z
+    .string()
+    .optional()
+    .describe('Absent: the client does not support transactions; `NONE`: no transaction is open'),
   capabilities: z.array(z.string()),
   clientTags: z.array(z.string()),
   clientInfo: z.string().optional(),
@@ -46,13 +49,13 @@ export const querySessionSchema = z.object({
   userAgent: z.string().optional(),
   propertyRules: z
     .object({
-      digest: z.string().describe('Of the file of rules, as FileTaken has it'),
-      given: z.array(z.string()).describe('Properties whose values are those of the rules'),
-      fixed: z.array(z.string()).describe('Of these, those that no session sets otherwise'),
-      overridden: z.record(z.string(), z.string()).describe('What the client had sent for them'),
+      digest: z.string().describe('Digest of the file of rules, as in FileTaken'),
+      given: z.array(z.string()).describe('Properties whose values the rules set'),
+      fixed: z.array(z.string()).describe('Properties among `given` that sessions cannot change'),
+      overridden: z.record(z.string(), z.string()).describe('Values that the client sent for these properties'),
     })
     .optional()
-    .describe('What rules set of `properties`; absent where there are none'),
+    .describe('Which of `properties` the rules set; absent if they set none'),
 })
 export type QuerySession = z.infer<typeof querySessionSchema>
 
@@ -72,12 +75,12 @@ const lineageSourceSchema = z.object({
   source: z.string().describe('`catalog.schema.table.column`'),
   direct: z.enum(['IDENTITY', 'TRANSFORMATION', 'AGGREGATION']).optional(),
   indirect: z.array(z.enum(['CONDITIONAL', 'FILTER', 'GROUP_BY', 'JOIN', 'SORT', 'WINDOW'])),
-  masked: z.boolean().optional().describe('It went through a mask of the rules'),
+  masked: z.boolean().optional().describe('The value passed through a column mask of the access rules'),
 })
 
 const lineageSchema = z.object({
   columns: z.array(z.object({ position: count, name: z.string(), sources: z.array(lineageSourceSchema) })),
-  rows: z.array(lineageSourceSchema).describe('What decides about whole rows'),
+  rows: z.array(lineageSourceSchema).describe('Columns that decide about whole rows'),
 })
 
 export const tableAccessSchema = z.object({
@@ -90,7 +93,7 @@ export const tableAccessSchema = z.object({
     .string()
     .optional()
     .describe(
-      'Of a table that is read, names its rows: another text once they may be others. Absent where nobody knows, and of earlier versions',
+      'Names the rows of a table that is read: the text differs as soon as the rows may differ. Absent if this is unknown, and in events of earlier versions',
     ),
 })
 
@@ -120,11 +123,11 @@ export const plannedStageSchema = z.object({
     .describe("SHA-256 of the fragment's canonical JSON; absent on a stage that only relays"),
   fragment: fragmentSchema
     .optional()
-    .describe('For a successor alone: shown to nobody; absent where the statement has secrets'),
+    .describe('Only for a successor, never shown to users; absent if the statement has secrets'),
   withheld: z
     .object({ streams: z.boolean(), target: writeTargetSchema.optional() })
     .optional()
-    .describe('Instead of a fragment with secrets: what a successor needs of it to go on with its tasks'),
+    .describe('Instead of a fragment with secrets: the part that a successor needs to continue its tasks'),
   splits: z.array(splitSchema),
   scheduledAt: time.optional(),
 })
@@ -141,20 +144,20 @@ export const stageTimesSchema = z.object({
 export const publishedPageSchema = z.object({
   rows: count,
   bytes: count,
-  sha256: z.string().describe('Shown to nobody: what a short page holds can be guessed'),
+  sha256: z.string().describe('Never shown to users, because the content of a short page can be guessed'),
   kept: z
     .enum(['log', 'worker'])
     .describe(
-      "Where its bytes are: beside the log under this stream and token, or on the worker under the task's token",
+      'Where the bytes of the page are: beside the log under this stream and token, or on the worker under the token of the task',
     ),
   place: z
     .object({ partition: count, offset: count })
     .optional()
-    .describe('Kept in the log: where it lies in the topic of result pages; absent where stream and token find it'),
-  taskToken: count.describe("The task's own token of the page"),
+    .describe('Position of a page beside the log in the topic of result pages; absent if stream and token find it'),
+  taskToken: count.describe('Token of the page in its task'),
   digest: pageDigestSchema
     .optional()
-    .describe('Shown to nobody. Absent where digests are switched off, and of earlier versions'),
+    .describe('Never shown to users. Absent if digests are switched off, and in events of earlier versions'),
 })
 
 /**
@@ -162,8 +165,8 @@ export const publishedPageSchema = z.object({
  * without the key can compute them.
  */
 const resultDigestSchema = pageDigestSchema.extend({
-  version: z.literal('sip24-1').describe('How it is made'),
-  key: z.string().describe('Tells digests by one key from those by others'),
+  version: z.literal('sip24-1').describe('How the digest is made'),
+  key: z.string().describe('Name of the key: only digests with the same key can be compared'),
 })
 export type ResultDigest = Readonly<z.infer<typeof resultDigestSchema>>
 
@@ -201,7 +204,7 @@ export const queryTotalsSchema = z.object({
 /** The user that ended a query by its id, not by the address that the query's client was given, and how. */
 export const endedBySchema = z.object({
   user: z.string(),
-  originalUser: z.string().optional().describe('Who logged in, where he acts as `user`'),
+  originalUser: z.string().optional().describe('User who logged in, if this user acts as `user`'),
   remoteAddress: z.string().optional(),
   how: z
     .enum(['canceled', 'killed', 'preempted', 'kill_query'])
@@ -215,26 +218,26 @@ export type EndedBy = Readonly<z.infer<typeof endedBySchema>>
 export const queryEventSchemas = {
   QueryCreated: z
     .object({
-      sql: z.string().describe('As posted, secrets taken out'),
+      sql: z.string().describe('The text as posted, without secrets'),
       redacted: z
         .boolean()
-        .describe('True when secrets were taken out of `sql`, or of what it executes: a successor cannot run it'),
+        .describe(
+          'True if secrets were removed from `sql`, or from the statement that it executes: a successor cannot run it',
+        ),
       headerFamily: z.enum(headerFamilies),
       baseUri: z.string().describe('Scheme, host and port that the client used: the base of every URI it is given'),
       session: querySessionSchema,
       resourceGroup: z.string(),
-      traceparent: z.string().optional().describe("The POST's span, whose child the query is"),
+      traceparent: z.string().optional().describe('Span of the POST, the parent of the query'),
       tracestate: z.string().optional(),
-      parentSpanId: z.string().optional().describe("The client's span that the POST's is a child of"),
+      parentSpanId: z.string().optional().describe('Span of the client, the parent of the span of the POST'),
       sampled: z.boolean(),
     })
     .describe('A client posted a statement; valid before anyone sees the query id'),
   QueryQueued: z
     .object({ resourceGroup: z.string(), reason: z.string(), position: count })
-    .describe('The query waits for a place in its resource group'),
-  QueryAdmitted: z
-    .object({ resourceGroup: z.string(), queuedNanos: count })
-    .describe('A query that waited got its place'),
+    .describe('The query waits in its resource group'),
+  QueryAdmitted: z.object({ resourceGroup: z.string(), queuedNanos: count }).describe('A waiting query may run now'),
   QueryPlanned: z
     .object({
       queryType: z.string(),
@@ -254,24 +257,24 @@ export const queryEventSchemas = {
         .record(z.string(), z.string())
         .optional()
         .describe(
-          'Digests of the files by which it was analysed, by `file` of FileTaken; absent where there are none, and of earlier versions',
+          'Digests of the files that were in force for the analysis, by `file` of FileTaken; absent if there are none, and in events of earlier versions',
         ),
       write: z
         .object({
           tolerated: errorNameSchema
             .optional()
-            .describe('Things are so already, says this error: IF [NOT] EXISTS was written'),
+            .describe('There is nothing to do, as this error says: the statement has IF [NOT] EXISTS'),
         })
         .optional()
-        .describe('The statement changes something; absent on all others'),
+        .describe('What the statement changes; absent if it changes nothing'),
       sessionProperties: z
         .record(z.string(), z.string())
         .optional()
-        .describe('What the statement sets for itself: WITH SESSION; absent where it sets nothing'),
+        .describe('Session properties that the statement sets for itself (WITH SESSION); absent if it sets none'),
       lineage: lineageSchema
         .optional()
         .describe(
-          'Of rows that are written, and of a view that is made, every column; of a result those that are more than what `columns[].lineage` names, as it is. Absent where there is nothing to tell, and of earlier versions',
+          'Lineage of columns: every column of written rows and of a created view; of a result only columns that are more than an unchanged copy of the column in `columns[].lineage`. Absent if there is none, and in events of earlier versions',
         ),
     })
     .describe('The statement is parsed, analysed, rendered and cut into stages'),
@@ -286,7 +289,7 @@ export const queryEventSchemas = {
       retryOf: taskIdSchema.optional(),
       retryReason: z.string().optional(),
     })
-    .describe('A stage is given to a worker as a task; not made for tasks of the coordinator itself'),
+    .describe('A stage is given to a worker as a task; tasks of the coordinator have no such event'),
   TaskFailed: z
     .object({
       taskId: taskIdSchema,
@@ -296,14 +299,16 @@ export const queryEventSchemas = {
     .describe('A task ended with an error'),
   TaskRetried: z
     .object({ taskId: taskIdSchema, newTaskId: taskIdSchema, reason: z.string() })
-    .describe('A lost task is run again under a new id'),
+    .describe('A lost task runs again under a new id'),
   TaskCanceled: z
     .object({
       taskId: taskIdSchema,
       reason: z.enum(['canceled', 'aborted']),
       stats: taskStatsSchema.optional(),
     })
-    .describe('A task was ended because nobody wants it (canceled) or the query ended (aborted)'),
+    .describe(
+      'A task was stopped because its rows are no longer needed (canceled) or because the query ended (aborted)',
+    ),
   TaskFinished: z
     .object({
       taskId: taskIdSchema,
@@ -312,7 +317,7 @@ export const queryEventSchemas = {
       nodeUrl: z.string(),
       stats: taskStatsSchema,
     })
-    .describe('A task ended well; its final figures, with pipelines and operators when it was profiled'),
+    .describe('A task finished; its final figures, with pipelines and operators if it was profiled'),
   QueryProgressed: z
     .object({
       tasks: z.array(z.object({ taskId: taskIdSchema, state: z.enum(taskStates), stats: taskStatsSchema })),
@@ -323,18 +328,18 @@ export const queryEventSchemas = {
       taskId: taskIdSchema,
       nodeUrl: z.string().optional(),
       batch: count,
-      firstToken: count.describe('Result token of `pages[0]`; they go on without gaps'),
+      firstToken: count.describe('Result token of `pages[0]`; the next pages have the next tokens'),
       pages: z.array(publishedPageSchema),
       lastOfBatch: z.boolean(),
       lastOfResult: z.boolean().describe('No further page follows in the whole result'),
     })
-    .describe('Pages belong to the result from here on: token n means these bytes, for ever'),
+    .describe('Pages are part of the result from now on: a token means the same bytes forever'),
   ResultsDelivered: z
     .object({ token: count, rows: count, bytes: count })
-    .describe('A page was handed to the socket of the client; may follow the end'),
+    .describe('A page was written to the connection of the client; may come after the end'),
   ResultPagesLost: z
     .object({ tokens: z.array(count), reason: z.string() })
-    .describe('Published pages that cannot be had any more; may follow the end'),
+    .describe('Published pages are lost; may come after the end'),
   WritePrepared: z
     .object({
       catalog: z.string(),
@@ -342,23 +347,23 @@ export const queryEventSchemas = {
       table: z.string().optional(),
       operation: z.string().describe('`createTable`, `insert` …'),
       rows: count,
-      bytes: count.describe('Of the files'),
-      prepared: preparedWriteSchema.describe("The connector's own: files, base version; all that a commit takes"),
+      bytes: count.describe('Size of the files'),
+      prepared: preparedWriteSchema.describe('Data of the connector for the commit: files, base version and so on'),
     })
     .describe('The decision to commit: from here on the query can neither fail nor be canceled'),
   WriteCommitted: z
     .object({
-      version: count.optional().describe("Of the table's manifest"),
+      version: count.optional().describe('Version of the manifest of the table'),
       outcome: z
         .enum(['committed', 'rolledForward', 'impossible'])
         .describe(
-          '`rolledForward`: by a coordinator that found it prepared; `impossible`: the folder was changed from outside',
+          '`rolledForward`: a later coordinator found the write prepared and committed it; `impossible`: the folder was changed from outside',
         ),
     })
     .describe('The prepared write is part of the table'),
   QueryRecovered: z
     .object({ count: z.number().int().min(1), phase: z.string(), epoch: count })
-    .describe('A new coordinator took the open query over; valid before it touches anything of it'),
+    .describe('A new coordinator took over the open query; valid before the coordinator changes anything'),
   QueryFinished: z
     .object({
       rows: count,
@@ -367,33 +372,35 @@ export const queryEventSchemas = {
       digest: resultDigestSchema
         .optional()
         .describe(
-          'Of the rows; with `chain` where they are in an order that was asked for. Shown to those alone who may have the rows, by `GET /v1/query/{id}/digest`. Absent where digests are switched off, of writes, and of earlier versions',
+          'Digest of the rows; with `chain` if the statement asks for an order. Only users who may see the rows get it, by `GET /v1/query/{id}/digest`. Absent if digests are switched off, for writes, and in events of earlier versions',
         ),
       updateType: z.string().optional(),
       updateCount: count.optional(),
       responseHeaders: z
         .array(sessionChangeSchema)
-        .describe('Suffixes and values of response headers: `Set-Session`, `zone=UTC`; secrets taken out'),
+        .describe('Suffixes and values of response headers, such as `Set-Session`, `zone=UTC`; without secrets'),
       warnings: z.array(warningSchema),
       partial: z.boolean(),
       stages: z.array(stageTimesSchema),
       totals: queryTotalsSchema,
       executionStartedAt: time.optional(),
     })
-    .describe('The end: every page is published and, where it is not durable, was asked for'),
+    .describe(
+      'The query finished: every page is published, and the client has requested each page that is not durable',
+    ),
   QueryFailed: z
     .object({
       failure: failureSchema,
       endedBy: endedBySchema
         .optional()
         .describe(
-          'Absent where nobody ended it by its id; shown to himself and to who sees all. Why: `failure.message`',
+          'User who ended the query by its id; absent if no user did. Only shown to this user and to users who may see all. The reason is in `failure.message`',
         ),
       stages: z.array(stageTimesSchema),
       totals: queryTotalsSchema,
       executionStartedAt: time.optional(),
     })
-    .describe('The end with an error; a cancel is USER_CANCELED'),
+    .describe('The query failed; a cancel is USER_CANCELED'),
 } as const
 
 /** Version of each event type's payload; a change of shape raises it and adds an upcaster. */
