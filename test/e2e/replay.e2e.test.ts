@@ -212,7 +212,10 @@ describe('quipu replay', () => {
     const file = join(server.folder, 'notes.txt')
     writeFileSync(file, 'dear diary')
     const strange = await quipu('--against', server.url, '--json', file)
-    expect(strange).toMatchObject({ code: 2, stderr: `quipu: ${file}:1 is not a line of a replay: name another file\n` })
+    expect(strange).toMatchObject({
+      code: 2,
+      stderr: `quipu: ${file}:1 is not a line of a replay: name another file\n`,
+    })
     expect(readFileSync(file, 'utf8')).toBe('dear diary')
   })
 })
