@@ -72,7 +72,7 @@ it(
     await createSystemJournal(log, systemClock).record('AnchorKeyVouched', record)
     await log.close()
     const forged = await verify(writer)
-    expect(forged.stdout).toMatch(new RegExp(`^unknown-key .* Key ${record.key} is not known`))
+    expect(forged.stdout).toMatch(new RegExp(`^unknown-key .* Key ${record.key} is unknown`))
     expect(forged.code).toBe(1)
   },
 )

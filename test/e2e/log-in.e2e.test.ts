@@ -114,8 +114,8 @@ describe('A browser', () => {
     for (const [query, shown] of [
       [`error=access_denied&error_description=${hostile}`, '&lt;img src=x onerror=alert(1)&gt;'],
       ['code=forged', 'did not accept the code'],
-      ['code=forged&iss=http%3A%2F%2Fevil.example', 'does not fit'],
-      ['', 'does not fit'],
+      ['code=forged&iss=http%3A%2F%2Fevil.example', 'is invalid'],
+      ['', 'is invalid'],
     ] as const) {
       const { initiate, token } = await challenge()
       const browser = createPlainBrowser()

@@ -104,7 +104,7 @@ describe('The file of property rules', () => {
     ['[{ "sessionProperties": {}, "users": "a" }]', /^line 1: /],
     ['[{ "sessionProperties": { "a": null } }]', /^line 1: 1, sessionProperties, a: /],
     ['[{ "sessionProperties": {"a": "1", "a": "2"} }]', /^line 1: The key "a" occurs twice/],
-    ['[', /^line 1: This is no JSON/],
+    ['[', /^line 1: The file is not JSON/],
   ])('is refused with the line of the error: %j', (text, message) =>
     expect(() => readPropertyRules(text)).toThrow(message),
   )

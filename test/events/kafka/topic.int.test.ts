@@ -75,7 +75,7 @@ describe.runIf(await kafkaIsAvailable())("The log's topic", () => {
     await fresh.disconnect()
     const { brokers } = await sharedKafka()
     const store = new KafkaStoreBesidePostgres({ brokers, topic, database: {} })
-    await expect(store.open()).rejects.toThrow('begins at offset 1 in partition 0: its past was deleted')
+    await expect(store.open()).rejects.toThrow('begins at offset 1 in partition 0: earlier records were deleted')
     await store.close()
   })
 

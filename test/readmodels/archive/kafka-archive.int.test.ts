@@ -352,7 +352,7 @@ describe.runIf(await kafkaIsAvailable())('A topic whose first records are archiv
     expect((await readAll(opened)).slice(0, before.length)).toEqual(before)
     await opened.close()
     const without = new KafkaStoreBesidePostgres(bed.optionsOf('none'))
-    await expect(without.open()).rejects.toThrow('begins at offset 5 in partition 0: its past was deleted')
+    await expect(without.open()).rejects.toThrow('begins at offset 5 in partition 0: earlier records were deleted')
     await without.close()
     await fill(2, 1)
     await bed.deleteBelow(BigInt(exported.at(-1)!.at[0]!.offset))

@@ -39,9 +39,9 @@ describe('A rules file', () => {
   })
 
   it.each<[string, RegExp]>([
-    ['', /^line 1: This is no JSON/],
-    ['{\n  "queries": [\n}', /^line 3: This is no JSON/],
-    ['{\n  // why\n  "queries": []\n}', /^line 2: This is no JSON/],
+    ['', /^line 1: The file is not JSON/],
+    ['{\n  "queries": [\n}', /^line 3: The file is not JSON/],
+    ['{\n  // why\n  "queries": []\n}', /^line 2: The file is not JSON/],
     ['[]', /^line 1: /],
     ['{\n\n  "querys": []\n}', /^line 3: .*querys/],
     ['{\n "queries": [],\n "queries": []\n}', /^line 3: The key "queries" occurs twice/],

@@ -81,7 +81,7 @@ describe('A selector', () => {
 })
 
 it.each([
-  ['{', 'line 1: This is no JSON'],
+  ['{', 'line 1: The file is not JSON'],
   ['{ "rootGroups": [] }', 'line 1: selectors: '],
   [fileWith(`${GROUP}, "color": "red"`), 'line 2: rootGroups, 1: Unrecognized key: "color"'],
   [fileWith(`${GROUP}, "maxQueued": 2`), 'line 2: The key "maxQueued" occurs twice'],
@@ -102,7 +102,7 @@ it.each([
   [fileWith(`${GROUP}, "hardPhysicalDataScanLimit": "1GB"`), 'A scan limit needs a physicalDataScanQuotaPeriod'],
   [
     fileWith(GROUP, undefined, ', "cpuQuotaPeriod": "1 fortnight"'),
-    "line 4: cpuQuotaPeriod: '1 fortnight' is no duration",
+    "line 4: cpuQuotaPeriod: '1 fortnight' is not a duration",
   ],
   [fileWith(`${GROUP}, "schedulingPolicy": "random"`), 'line 2: rootGroups, 1, schedulingPolicy: '],
   [
