@@ -450,7 +450,9 @@ describe('A forgotten query in the archive', () => {
     const events = await bed.log.forgettable(testQueryId(1))
     expect(events).toHaveLength(7)
     writeFileSync(path, readFileSync(path, 'utf8').replace(/"names":.*?\}/, '"names":{"first":"0","last":"1"}'))
-    await expect(bed.log.forget(testQueryId(1), [1, 2])).rejects.toThrow('/1 is neither in the event log nor in its archive')
+    await expect(bed.log.forget(testQueryId(1), [1, 2])).rejects.toThrow(
+      '/1 is neither in the event log nor in its archive',
+    )
   })
 
   it('is forgotten without loss of other queries when two processes forget concurrently', async () => {

@@ -85,7 +85,7 @@ describe('A groups file', () => {
   })
 
   it('is refused for Unicode white space in a name, and may begin with a byte order mark', () => {
-    expect(() => parseGroupsFile('admins:alice\u2003')).toThrow('Line 1: "alice\u2003" is the name of no user')
+    expect(() => parseGroupsFile('admins:alice\u2003')).toThrow('Line 1: "alice\u2003" is not a user name')
     expect(parseGroupsFile('\ufeffadmins:\talice \r\n')('alice')).toEqual(['admins'])
   })
 })
