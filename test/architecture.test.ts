@@ -239,6 +239,17 @@ describe('The imports in src', () => {
     )
     expect(resolved).toEqual(['shared/version.ts: new URL(`.git/${head.slice(5)}`, root)'])
   })
+
+  it('every program that a file names by its path exists', () => {
+    const named = sources.flatMap(({ path, text }) => [
+      ...[...text.matchAll(/new URL\('(\.[^']+)\.js', import\.meta\.url/g)].map(([, file]) =>
+        normalize(join(dirname(path), file!)),
+      ),
+      ...[...text.matchAll(/\bprogramUrl\('([^']+)'\)/g)].map(([, file]) => file!),
+    ])
+    expect(named.length).toBeGreaterThan(5)
+    expect(named.filter((file) => !existsSync(join(src, `${file}.ts`)))).toEqual([])
+  })
 })
 
 const sources = files(src).map((file) => ({
