@@ -19,6 +19,7 @@ const USAGE = `usage: quipu <command> [options]
   query "SQL"     runs a statement and prints its rows; quipu query --help
   kill ID         ends a query, with a message to its user; quipu kill --help
   tail            prints events as they happen, one on each line; quipu tail --help
+  routing check   checks a file of routing rules and shows how it routes a statement; quipu routing --help
   replay          runs recorded statements again on two servers and compares the results; quipu replay --help
   hash-password   prints a line for a password file; quipu hash-password --help
   help, --help    prints this text with all settings
@@ -109,6 +110,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'tail': {
       const { tailCommand } = await import('./tail-command.ts')
       return tailCommand(rest)
+    }
+    case 'routing': {
+      const { routingCommand } = await import('./routing-command.ts')
+      return routingCommand(rest)
     }
     case 'replay': {
       const { replayCommand } = await import('./replay-command.ts')

@@ -57,6 +57,12 @@ const queryTypes = [
   'MERGE',
 ] as const
 
+/** One of Trino's query types, in any case. */
+export const queryTypeText = z
+  .string()
+  .transform((text) => text.toUpperCase())
+  .pipe(z.enum(queryTypes))
+
 /** A selector in the form of the file. */
 export const selectorSchema = z.strictObject({
   user: findingPattern,
@@ -64,12 +70,7 @@ export const selectorSchema = z.strictObject({
   originalUser: findingPattern,
   authenticatedUser: findingPattern,
   source: findingPattern,
-  queryType: z
-    .string()
-    .transform((text) => text.toUpperCase())
-    .pipe(z.enum(queryTypes))
-    .nullish()
-    .transform((given) => given ?? undefined),
+  queryType: queryTypeText.nullish().transform((given) => given ?? undefined),
   clientTags: z
     .array(z.string())
     .nullish()

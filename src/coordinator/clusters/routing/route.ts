@@ -1,0 +1,99 @@
+/** Where a statement runs: here, at any cluster of a group, at one cluster, or nowhere. */
+export type Route =
+  | { readonly to: 'local' }
+  | { readonly to: 'group'; readonly group: string }
+  | { readonly to: 'cluster'; readonly cluster: string }
+  | { readonly to: 'reject'; readonly message: string }
+
+/** A route that delegates the statement. */
+export type RemoteRoute = Extract<Route, { to: 'group' | 'cluster' }>
+
+/**
+ * How far this server checks a statement before it delegates it. `analysed`: names, types and the rights on each
+ * column. `named`: the tables, and rights on all of their columns. `unchecked`: nothing.
+ */
+export type Grade = 'analysed' | 'named' | 'unchecked'
+
+/** A rule that fits a statement but does not apply. */
+export interface SkippedRule {
+  readonly rule: string
+  /** The reason, for people. */
+  readonly why: string
+}
+
+export interface RouteDecision {
+  readonly route: Route
+  /** The name of the rule that decided; undefined if no rule did. */
+  readonly rule: string | undefined
+  /** Where the statement runs instead while no cluster of `route` can take it. */
+  readonly fallback: Route | undefined
+  /**
+   * `analysed` or `unchecked`. The caller lowers `analysed` to `named` where the analysis does not know all of the
+   * statement.
+   */
+  readonly grade: Grade
+  /** The bytes that the statement would read, if a rule asked for them and they are known. */
+  readonly bytes?: number
+  /** In the order of the file; also the deciding rule, if its fallback does not apply. */
+  readonly skipped: readonly SkippedRule[]
+}
+
+/** What rules ask of a statement. */
+export interface RoutedStatement {
+  readonly user: string
+  readonly groups: readonly string[]
+  readonly source: string | undefined
+  readonly clientTags: readonly string[]
+  /** Trino's type of the statement; undefined if it has none. */
+  readonly queryType: string | undefined
+  /** The path of the resource group, such as `all.etl`. */
+  readonly resourceGroup: string
+  /**
+   * The catalogs of all tables that the statement names, also behind views, each once. Tables that this server answers
+   * in place of a cluster, such as those of `information_schema`, are left out.
+   */
+  readonly catalogs: readonly string[]
+  /** Those of `catalogs` whose tables or schemas the statement changes. */
+  readonly written: readonly string[]
+  /** Whether this server cannot find out which tables the statement uses. */
+  readonly unresolved: boolean
+  /** The compressed bytes of the columns that the statement reads; undefined if unknown. Called at most once. */
+  readonly bytes: () => number | undefined
+}
+
+/** The catalogs of a cluster, or those that all clusters of a group have. */
+export interface RemoteCatalogs {
+  /** Catalogs that only the cluster has. */
+  readonly own: ReadonlySet<string>
+  /** Local catalogs that the cluster reads too, under the same names. It never writes them. */
+  readonly mirrors: ReadonlySet<string>
+}
+
+/** Which catalogs are where. */
+export interface GroupCatalogs {
+  /** The catalogs of this server. */
+  readonly local: ReadonlySet<string>
+  /** By name of the group. */
+  readonly groups: ReadonlyMap<string, RemoteCatalogs>
+  /** By name of the cluster. */
+  readonly clusters: ReadonlyMap<string, RemoteCatalogs>
+  /**
+   * Why a mirrored table of the statement cannot be read there, such as other columns; undefined if all can. Asked only
+   * where the statement uses a mirrored catalog. Absent: all can.
+   */
+  readonly mirrorFault?: (route: RemoteRoute) => string | undefined
+}
+
+/** A route for people: `group big`. */
+export function routeText(route: Route): string {
+  switch (route.to) {
+    case 'local':
+      return 'local'
+    case 'group':
+      return `group ${route.group}`
+    case 'cluster':
+      return `cluster ${route.cluster}`
+    case 'reject':
+      return `reject: ${route.message}`
+  }
+}
