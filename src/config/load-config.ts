@@ -60,6 +60,7 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     ...(parsed.data.resourceGroupsFile === undefined
       ? {}
       : { resourceGroupsFile: resolve(parsed.data.resourceGroupsFile) }),
+    ...(parsed.data.routingRulesFile === undefined ? {} : { routingRulesFile: resolve(parsed.data.routingRulesFile) }),
   }
   checkTogether(config)
   return deepFreeze({ ...config, ...withCertificates(config) })

@@ -390,6 +390,9 @@ export const configSchema = z.strictObject({
   sessionPropertyRulesFile: optionalText(
     "Session properties by user, source and the like: Trino's file of the session property manager (JSON). Read again when it changes",
   ),
+  routingRulesFile: optionalText(
+    'Where statements run, here or at clusters of Trino: a file of routing rules (JSON). Read again when it changes',
+  ),
   withoutDigests: flag('Records results without digests; a replay then runs each statement on the baseline too'),
   insecure: flag('Allows another listening address than loopback without authentication or TLS'),
   publicHosts: list(

@@ -868,6 +868,7 @@ export const metricNames = {
         'rules',
         'resource_groups',
         'session_properties',
+        'routing-rules',
         'passwords',
         'groups',
         'user_mapping',

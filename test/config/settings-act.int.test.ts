@@ -1268,6 +1268,16 @@ const acts: Record<SettingName, Act> = {
       )
     },
   },
+  routingRulesFile: {
+    value: () => at('routing-rules.json'),
+    see() {
+      writeFileSync(at('routing-rules.json'), '{ "rules": [\n{ "name": "a", "route": "elsewhere" }] }')
+      const config = loadConfig(['--routing-rules-file', at('routing-rules.json'), '--data-dir', at('routed')], {})
+      expect(() => wireAccess({ config, secret: SECRET })).toThrow(
+        /routing-rules\.json: line 2: rules, 1, route: A route is "local", or an object/,
+      )
+    },
+  },
   withoutDigests: small.act('true', async ({ url }) => {
     const { id } = await run(url, 'SELECT 1')
     const { status, text } = await raw(`${url}/v1/query/${id}/digest`)

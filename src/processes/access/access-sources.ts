@@ -14,6 +14,7 @@ export type SourceName =
   | 'rules'
   | 'resource_groups'
   | 'session_properties'
+  | 'routing-rules'
   | 'passwords'
   | 'groups'
   | 'user_mapping'

@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import { readRoutingRules } from '../../coordinator/clusters/routing/routing-rules.ts'
 import { readGroupRules } from '../../coordinator/dispatch/groups/group-rules.ts'
 import { readPropertyRules } from '../../coordinator/dispatch/property-rules.ts'
 import { soundPatterns } from '../../security/rules/java-regex.ts'
@@ -12,6 +13,7 @@ const readers: Readonly<Record<TextToRead['file'], (text: string) => unknown>> =
   rules: readRules,
   resource_groups: readGroupRules,
   session_properties: readPropertyRules,
+  'routing-rules': readRoutingRules,
 }
 
 const { file, text, key } = workerData as TextToRead

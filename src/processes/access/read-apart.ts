@@ -7,7 +7,7 @@ import { programUrl } from '../../shared/programs.ts'
 
 /** The input of the thread. */
 export interface TextToRead {
-  readonly file: 'rules' | 'resource_groups' | 'session_properties'
+  readonly file: 'rules' | 'resource_groups' | 'session_properties' | 'routing-rules'
   readonly text: string
   readonly key: Uint8Array
 }

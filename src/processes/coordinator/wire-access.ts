@@ -1,6 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/load-config.ts'
 import {
+  readRoutingRules,
+  readRoutingRulesInSlices,
+  type RoutingRules,
+} from '../../coordinator/clusters/routing/routing-rules.ts'
+import {
   readPropertyRules,
   readPropertyRulesInSlices,
   type PropertyRules,
@@ -73,6 +78,8 @@ export interface Access {
   readonly groupRules: (() => GroupRules) | undefined
   /** The rules that set session properties, by the current file; undefined without such a file. */
   readonly propertyRules: (() => PropertyRules) | undefined
+  /** The rules that choose where a statement runs, by the current file; undefined without such a file. */
+  readonly routingRules: (() => RoutingRules) | undefined
   /** The label of a group in metrics. */
   groupLabel(group: string): string
   /** Digests of the files with access rules that are in force now. */
@@ -144,6 +151,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
           entries: ({ selectors }) => selectors.length,
         })
   const properties = propertyRulesOf(config, sources, fileKey, () => observed.telemetry)
+  const routing = routingRulesOf(config, sources, fileKey)
   const keys = createKeysInForce()
   const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources, keys)
   const logIns = configured
@@ -173,6 +181,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
     },
     groupRules: groups && (() => groups.value),
     propertyRules: properties && (() => properties.value),
+    routingRules: routing && (() => routing.value),
     groupLabel: (group) => (groups ? groupLabel(groupPath(group), groups.value.rootGroups) : group),
     filesInForce: sources.inForce,
     fileVersions: sources.versions,
@@ -314,6 +323,20 @@ function propertyRulesOf(
         logged(await readPropertyRulesInSlices(given, nextSlice)),
       ),
     setting: 'sessionPropertyRulesFile',
+    recorded: true,
+    entries: ({ rules }) => rules.length,
+  })
+}
+
+function routingRulesOf(
+  { routingRulesFile: path }: Config,
+  sources: AccessSources,
+  key: Uint8Array,
+): WatchedFiles<RoutingRules> | undefined {
+  if (path === undefined) return undefined
+  return sources.follow('routing-rules', path, readRoutingRules, {
+    readAgain: (text) => readApart({ file: 'routing-rules', text, key }, readRoutingRulesInSlices),
+    setting: 'routingRulesFile',
     recorded: true,
     entries: ({ rules }) => rules.length,
   })
