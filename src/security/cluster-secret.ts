@@ -23,6 +23,7 @@ export type KeyPurpose =
   | 'lineage-jobs'
   | 'result-digests'
   | 'anchor-keys'
+  | 'remote-addresses'
 
 const SHORTEST_SECRET = 16
 

@@ -13,7 +13,7 @@ import type { ServerStatus } from '../../protocol/info/info-routes.ts'
 import { createStatementUris, statementPath, type StatementUris } from '../../protocol/statement/next-uri.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { lastKnownOf, sendWaiting, type LastKnown } from '../../protocol/statement/waiting-answer.ts'
-import { deriveKey, loadClusterSecret } from '../../security/cluster-secret.ts'
+import { loadClusterSecret } from '../../security/cluster-secret.ts'
 import { systemClock, type Clock } from '../../shared/clock.ts'
 import type { ChildLife } from '../child-life.ts'
 import { coordinatorRestarts } from '../health/server-status.ts'
@@ -185,7 +185,7 @@ export function wireStarting(
     needs,
     info,
     restarts: () => coordinatorRestarts(life.restarts()),
-    uris: createStatementUris(deriveKey(secret, 'statement-token')),
+    uris: createStatementUris(secret),
     lastKnown: lastKnownOf((text, values) => needs.read(text, values)),
     policy: browserPolicyOf(config),
     access: door,

@@ -155,7 +155,7 @@ function relayOf(
     writerLives: () => own() !== undefined || liveness.writerLives(),
     trust: base.trust,
     key: deriveKey(base.secret, 'relay'),
-    uris: createStatementUris(deriveKey(base.secret, 'statement-token')),
+    uris: createStatementUris(base.secret),
     lastKnown: lastKnownOf(base.pollRead),
     checkResults: createCheckResults(base.access.configured, actsAs, authorize),
     memory: createStatementMemory({

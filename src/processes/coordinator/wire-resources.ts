@@ -119,7 +119,7 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
     texts: queries.texts,
     ownerOf: base.access.ownerOf,
     parse: parseStatement,
-    uris: createStatementUris(deriveKey(secret, 'statement-token')),
+    uris: createStatementUris(secret),
     clock,
     spans,
     lastKnown: lastKnownOf(pollRead),

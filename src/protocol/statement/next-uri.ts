@@ -1,16 +1,22 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createAddressSeal, type RelayedPage } from '../../coordinator/clusters/relay/sealed-address.ts'
+import { deriveKey } from '../../security/cluster-secret.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 
 /**
  * The last segment of a nextUri: `{n}.{mac}`. n counts result pages; mac is 128 bits of HMAC-SHA256 over the query id
  * and n. Without authentication it is the only protection of a result. A stage's mac protects `partialCancelUri` in the
  * same way.
+ *
+ * Where a cluster answers the query, the segment is `{n}.{sealed}`: the address of the page at the cluster, which only
+ * coordinators can read. It is longer than a mac, and protects the page as a mac does.
  */
 export interface StatementUris {
-  nextUri(base: string, queryId: QueryId, token: number): string
+  /** @param relayed the page at a cluster that stands behind this one */
+  nextUri(base: string, queryId: QueryId, token: number, relayed?: RelayedPage): string
   partialCancelUri(base: string, queryId: QueryId, stage: number): string
   infoUri(base: string, queryId: QueryId): string
-  /** The page that an address of this server names; undefined when its form or its mac is wrong. */
+  /** The page that an address of this server names; undefined when its form, its mac or its seal is wrong. */
   verifyPage(path: StatementPath): ResultPageAddress | undefined
   verifyStage(path: StagePath): ResultStage | undefined
 }
@@ -19,6 +25,8 @@ export interface StatementUris {
 export interface ResultPageAddress {
   readonly queryId: QueryId
   readonly token: number
+  /** The page at a cluster that stands behind it; undefined for results of this server. */
+  readonly relayed?: RelayedPage
 }
 
 /** A stage of a query. */
@@ -53,13 +61,21 @@ export function stagePath(path: string): StagePath | undefined {
   return id === undefined || mac === undefined ? undefined : { id, stage: Number(stage), mac }
 }
 
-export function createStatementUris(key: Buffer): StatementUris {
+const MAC_CHARACTERS = 22
+
+/** @param secret of the cluster, so that all its coordinators verify the same addresses */
+export function createStatementUris(secret: string): StatementUris {
+  const key = deriveKey(secret, 'statement-token')
+  const seal = createAddressSeal(deriveKey(secret, 'remote-addresses'))
   const mac = (text: string): string =>
     createHmac('sha256', key).update(text).digest().subarray(0, 16).toString('base64url')
   const equal = (a: string, b: string): boolean =>
     a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
   return {
-    nextUri: (base, queryId, token) => `${base}/v1/statement/${queryId}/${token}.${mac(`${queryId}/${token}`)}`,
+    nextUri(base, queryId, token, relayed) {
+      const proof = relayed ? seal.sealPage(queryId, token, relayed) : mac(`${queryId}/${token}`)
+      return `${base}/v1/statement/${queryId}/${token}.${proof}`
+    },
     partialCancelUri: (base, queryId, stage) =>
       `${base}/v1/stage/${queryId}.${stage}/${mac(`${queryId}/stage/${stage}`)}`,
     infoUri: (base, queryId) => `${base}/v1/query/${queryId}`,
@@ -68,7 +84,12 @@ export function createStatementUris(key: Buffer): StatementUris {
       const number = segment.slice(0, dot)
       if (dot < 1 || !/^\d{1,9}$/.test(number)) return undefined
       const token = Number(number)
-      return isQueryId(id) && equal(segment.slice(dot + 1), mac(`${id}/${token}`)) ? { queryId: id, token } : undefined
+      const proof = segment.slice(dot + 1)
+      if (!isQueryId(id)) return undefined
+      if (proof.length <= MAC_CHARACTERS)
+        return equal(proof, mac(`${id}/${token}`)) ? { queryId: id, token } : undefined
+      const relayed = seal.openPage(id, token, proof)
+      return relayed && { queryId: id, token, relayed }
     },
     verifyStage: ({ id, stage, mac: given }) =>
       isQueryId(id) && equal(given, mac(`${id}/stage/${stage}`)) ? { queryId: id, stage } : undefined,

@@ -12,8 +12,8 @@ import { baseUri } from '../edge/base-uri.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import type { ResultPageAddress, StatementPath, StatementUris } from './next-uri.ts'
 import { isPassing } from './passing-error.ts'
-import { answerText } from './query-results.ts'
-import { sendAnswer } from './send-answer.ts'
+import { answerText, relayedHead, relayedTail } from './query-results.ts'
+import { sendAnswer, sendStream } from './send-answer.ts'
 import { answerHeaders } from './session-headers.ts'
 import { createSettledAnswers } from './settled-answers.ts'
 import type { StatementSpans } from './statement-spans.ts'
@@ -59,20 +59,69 @@ export function createPollStatement(
   ): void {
     const { query, page, nextToken } = answer
     const hasRows = page !== undefined && page.rows > 0
-    const make = () => answerText({ initial: false, ...answer, now: deps.clock.now() }, deps.uris, hasRows)
+    // At the same token the same page of the cluster follows.
+    const relayed = nextToken === asked.token ? asked.relayed : undefined
+    const make = () => answerText({ initial: false, relayed, ...answer, now: deps.clock.now() }, deps.uris, hasRows)
     const text = answer.settled ? settled.of(asked, nextToken, make) : make()
     const headers =
       query.kind === 'FINISHED' ? answerHeaders(query.created.headerFamily, query.finished.responseHeaders) : {}
     sendAnswer(request, response, hasRows ? [text.head, ...page.bytes, text.tail] : [text.head], headers)
     deps.onPolled?.(nextToken === undefined ? 'last' : hasRows ? 'data' : 'empty')
+    const bytes = page ? bytesIn(page.bytes) : 0
     deps.spans.polled(request, response, {
       query,
       token: asked.token,
       rows: page?.rows ?? 0,
-      bytes: page ? bytesIn(page.bytes) : 0,
+      bytes: () => bytes,
       startedAt: asked.startedAt,
     })
     if (page) deps.onDelivered?.(query, page.rows)
+  }
+
+  /**
+   * Passes the answer of a cluster on.
+   * @returns false when it failed in a way that passes, before a part of it was sent
+   */
+  async function sendRelayedAnswer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    asked: Asked,
+    answer: Extract<StatementAnswer, { kind: 'relayed' }>,
+  ): Promise<boolean> {
+    const { query, data } = answer
+    const head = relayedHead(answer, asked.token, deps.uris)
+    const headers = answerHeaders(query.created.headerFamily, answer.headers)
+    const tail = answer.tail.then(relayedTail)
+    let bytes = 0
+    const { token, startedAt } = asked
+    deps.spans.polled(request, response, {
+      query,
+      token,
+      rows: data ? undefined : 0,
+      bytes: () => bytes,
+      startedAt,
+    })
+    try {
+      if (data) bytes = await sendStream(request, response, { head, data, tail }, headers)
+      else sendAnswer(request, response, [head + (await tail)], headers)
+    } catch (error) {
+      if (isPassing(error)) return false
+      throw error
+    }
+    deps.onPolled?.(!answer.next ? 'last' : data ? 'data' : 'empty')
+    return true
+  }
+
+  /** Sends the last known state, at the end of the long poll: a client asks again immediately. */
+  async function sendState(
+    request: IncomingMessage,
+    response: ServerResponse,
+    asked: ResultPageAddress,
+    startedAt: number,
+  ): Promise<void> {
+    await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))
+    deps.onPolled?.('empty')
+    await sendWaiting(request, response, waiting, { ...asked, base: baseUri(request) })
   }
 
   /**
@@ -81,7 +130,7 @@ export function createPollStatement(
    */
   async function pollInTime(asked: ResultPageAddress, startedAt: number): Promise<StatementAnswer | undefined> {
     const waitMs = Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt))
-    return deps.service.poll(asked.queryId, asked.token, waitMs).catch((error: unknown) => {
+    return deps.service.poll(asked.queryId, asked.token, waitMs, asked.relayed).catch((error: unknown) => {
       if (isPassing(error)) return undefined
       throw error
     })
@@ -95,12 +144,7 @@ export function createPollStatement(
     const guarded = guard(request, asked.queryId)
     const right = guarded === 'granted' ? guarded : await guarded
     const answer = right === 'granted' ? await pollInTime(asked, startedAt) : undefined
-    if (!answer) {
-      // An immediate answer would make the client ask again immediately.
-      await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))
-      deps.onPolled?.('empty')
-      return sendWaiting(request, response, waiting, { ...asked, base: baseUri(request) })
-    }
+    if (!answer) return sendState(request, response, asked, startedAt)
     switch (answer.kind) {
       case 'gone':
         deps.onPolled?.('gone')
@@ -110,6 +154,9 @@ export function createPollStatement(
         throw new HttpProblem(404, 'Query not found')
       case 'answer':
         return sendStatementAnswer(request, response, { startedAt, ...asked }, answer)
+      case 'relayed':
+        if (await sendRelayedAnswer(request, response, { startedAt, ...asked }, answer)) return
+        return sendState(request, response, asked, startedAt)
       default:
         return unreachable(answer)
     }

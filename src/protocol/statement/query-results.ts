@@ -2,6 +2,9 @@ import type { Failure } from '../../shared/engine-error.ts'
 import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import type { HeaderFamily } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
+import type { RemoteColumn, RemoteTail } from '../../coordinator/clusters/relay/relay-port.ts'
+import type { RelayedPage } from '../../coordinator/clusters/relay/sealed-address.ts'
+import type { RelayedQueryAnswer } from '../../coordinator/query/results/statement-answer.ts'
 import { writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import {
   queryTotals,
@@ -18,6 +21,8 @@ export interface AnswerView {
   readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
   readonly nextToken: number | undefined
+  /** The page at a cluster behind the next token. */
+  readonly relayed?: RelayedPage | undefined
   readonly failure: Failure | undefined
   /** Milliseconds since the epoch. Times of running parts are computed up to it. */
   readonly now: number
@@ -48,8 +53,8 @@ export function answerText(view: AnswerView, uris: StatementUris, hasPage: boole
       query.queryId,
       Math.max(...open.map((stage) => stage.id)),
     )
-  if (nextToken !== undefined) before['nextUri'] = uris.nextUri(baseUri, query.queryId, nextToken)
-  if (query.planned && !view.failure) before['columns'] = wireColumns(query, headerFamily)
+  if (nextToken !== undefined) before['nextUri'] = uris.nextUri(baseUri, query.queryId, nextToken, view.relayed)
+  if (query.planned && !view.failure) before['columns'] = wireColumns(query.planned.columns, headerFamily)
   const after: Record<string, unknown> = { stats: statementStats(view, figures, stages) }
   if (view.failure) after['error'] = wireError(view.failure)
   after['warnings'] = query.kind === 'FINISHED' ? query.finished.warnings : (query.planned?.warnings ?? [])
@@ -69,10 +74,36 @@ function figuresOf({ query, liveStats, now }: AnswerView): QueryTotals {
 }
 
 /** Presto's clients parse `type` only, strictly, and expect an older form of the signature: they get none. */
-function wireColumns(query: KnownQuery, family: HeaderFamily): readonly unknown[] {
-  return (query.planned?.columns ?? []).map(({ name, type, typeSignature }) =>
+function wireColumns(columns: readonly RemoteColumn[], family: HeaderFamily): readonly unknown[] {
+  return columns.map(({ name, type, typeSignature }) =>
     family === 'Presto' ? { name, type } : { name, type, typeSignature },
   )
+}
+
+/**
+ * The beginning of an answer that a cluster gives, with addresses of this server: up to the rows, or to the members
+ * behind them where there are no rows.
+ * @param token the token that the client asked for
+ */
+export function relayedHead(answer: RelayedQueryAnswer, token: number, uris: StatementUris): string {
+  const { query, next, cancelableStage, columns, data } = answer
+  const { queryId } = query
+  const { baseUri, headerFamily } = query.created
+  const head = JSON.stringify({
+    id: queryId,
+    infoUri: uris.infoUri(baseUri, queryId),
+    // Absent keys are left out.
+    partialCancelUri:
+      cancelableStage === undefined ? undefined : uris.partialCancelUri(baseUri, queryId, cancelableStage),
+    nextUri: next && uris.nextUri(baseUri, queryId, token + 1, next),
+    columns: columns && wireColumns(columns, headerFamily),
+  })
+  return `${head.slice(0, -1)}${data ? ',"data":' : ''}`
+}
+
+/** The end of an answer that a cluster gives, behind `relayedHead` and the rows. */
+export function relayedTail({ stats, error, warnings, updateType, updateCount }: RemoteTail): string {
+  return `,${JSON.stringify({ stats, error, warnings, updateType, updateCount }).slice(1)}`
 }
 
 /** The protocol's `error` object. */

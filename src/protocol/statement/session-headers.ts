@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { headerFamilies, type QuerySession } from '../../coordinator/query/stream/events.ts'
 import type { Identity } from '../../security/authorization.ts'
+import { headerText, readHeaderText } from '../../shared/header-text.ts'
 import { isStorableName, nameBytes } from '../../shared/stored-name.ts'
-import { headerText } from '../edge/header-text.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { remoteAddressOf } from '../edge/client-connection.ts'
 
@@ -52,7 +52,7 @@ function wholeHeader({ headers }: IncomingMessage, name: string): string | undef
   // Node has cut off the spaces around it. `trim` must not be used: it would take a byte of a UTF-8 letter for another
   // kind of space.
   const text = Array.isArray(value) ? value.join(',') : value
-  return text ? decodeLatin1(text) : undefined
+  return text ? readHeaderText(text) : undefined
 }
 
 /** Users that a request names, not verified. */
@@ -110,7 +110,7 @@ export function sessionFromHeaders(
     language: get('language'),
     clientInfo: get('client-info'),
     traceToken: get('trace-token'),
-    userAgent: userAgent === undefined ? undefined : limited(decodeLatin1(userAgent), 'User-Agent'),
+    userAgent: userAgent === undefined ? undefined : limited(readHeaderText(userAgent), 'User-Agent'),
     transactionId: transactionId?.toUpperCase() === 'NONE' ? 'NONE' : transactionId,
   }
   return {
@@ -129,11 +129,6 @@ export function sessionFromHeaders(
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-/** Decodes a header as UTF-8, which clients send. Node reads the bytes as Latin-1. */
-function decodeLatin1(text: string): string {
-  return /[\u0080-\u00ff]/.test(text) ? Buffer.from(text, 'latin1').toString('utf8') : text
-}
 
 /** The most properties, prepared statements or tags. */
 const MOST_ENTRIES = 1000

@@ -49,7 +49,9 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
     const known =
       page !== undefined &&
       ((await mayHave(request, page.queryId)) === 'unknown' ||
-        (await service.heartbeat(page.queryId).catch((error: unknown) => isPassing(error) || Promise.reject(error))))
+        (await service
+          .heartbeat(page.queryId, page.relayed)
+          .catch((error: unknown) => isPassing(error) || Promise.reject(error))))
     response.writeHead(known ? 200 : 404, NO_BODY).end()
   }
 

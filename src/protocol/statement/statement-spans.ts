@@ -36,8 +36,10 @@ export interface StatementSpans {
 interface Poll {
   readonly query: KnownQuery
   readonly token: number
-  readonly rows: number
-  readonly bytes: number
+  /** Undefined where only the cluster that made the page knows it. */
+  readonly rows: number | undefined
+  /** Called when the answer was sent. */
+  readonly bytes: () => number
   /** Wall clock, milliseconds. */
   readonly startedAt: number
 }
@@ -108,12 +110,12 @@ export function createStatementSpans(parts: StatementSpansParts): StatementSpans
       const span = answered('GET', GET_ROUTE, request, response, {
         [names.queryId]: query.queryId,
         [names.pollToken]: token,
-        [names.resultRows]: rows,
-        [names.resultBytes]: bytes,
+        ...(rows === undefined ? {} : { [names.resultRows]: rows }),
       })
       whenAnswered(response, (endMs) => ({
         spanId: newSpanId(),
         ...span,
+        attributes: { ...span.attributes, [names.resultBytes]: bytes() },
         traceId: client?.traceId ?? own.traceId,
         parentSpanId: client?.spanId ?? ofQuery.spanId,
         startMs: startedAt,

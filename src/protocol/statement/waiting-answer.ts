@@ -66,6 +66,7 @@ export async function sendWaiting(
     liveStats: new Map(),
     queuedReason: undefined,
     nextToken: failure ? undefined : asked.token,
+    relayed: asked.relayed,
     failure,
     now: isTerminal(query.kind) ? Date.parse(query.updatedAt) : now(),
     initial: false,
@@ -73,11 +74,11 @@ export async function sendWaiting(
   sendAnswer(request, response, [answerText(view, uris, false).head], {})
 }
 
-function nothingKnown(uris: StatementUris, { base, queryId, token }: AskedPage): Record<string, unknown> {
+function nothingKnown(uris: StatementUris, { base, queryId, token, relayed }: AskedPage): Record<string, unknown> {
   return {
     id: queryId,
     infoUri: uris.infoUri(base, queryId),
-    nextUri: uris.nextUri(base, queryId, token),
+    nextUri: uris.nextUri(base, queryId, token, relayed),
     stats: emptyStats(),
     warnings: [],
   }

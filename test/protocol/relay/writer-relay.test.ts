@@ -40,7 +40,7 @@ beforeEach(async () => {
     writer: () => ({ address: `http://127.0.0.1:${portOf(writer)}`, epoch: 1 }),
     writerLives: () => true,
     key: KEY,
-    uris: createStatementUris(KEY),
+    uris: createStatementUris('a secret of the test'),
     lastKnown: async () => undefined,
     checkResults: () => {},
     memory,

@@ -24,7 +24,7 @@ import { openAccess } from '../../support/access.ts'
 import { raw } from '../../support/statement-client.ts'
 import { limitOwners } from '../../../src/shared/limit-owner.ts'
 
-const uris = createStatementUris(Buffer.alloc(32, 'k'))
+const uris = createStatementUris('a secret of the test')
 
 function after(...types: readonly QueryEventType[]): KnownQuery {
   const state = foldQuery(
@@ -235,7 +235,7 @@ describe('GET of a page of a result', () => {
 
   it('asks the service with the longest wait of a long poll', async () => {
     await fetch(page(7))
-    expect(asked).toEqual([[QUERY_ID, 7, 20]])
+    expect(asked).toEqual([[QUERY_ID, 7, 20, undefined]])
     expect(reported).toEqual(['empty', { token: 7, rows: 0 }])
   })
 

@@ -1,5 +1,4 @@
 import { ANYBODY } from '../../../src/protocol/access/caller.ts'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -20,7 +19,7 @@ import { createServerTrust } from '../../../src/shared/server-trust.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
 import { raw } from '../../support/statement-client.ts'
 
-const uris = createStatementUris(randomBytes(32))
+const uris = createStatementUris('a secret of the test')
 const waits = { longPollMs: 20, postLogWaitMs: 40, deleteValidityWaitMs: 30 }
 const servers: Server[] = []
 

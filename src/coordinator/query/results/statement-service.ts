@@ -2,6 +2,7 @@ import type { LogEnd, StreamReader } from '../../../events/event-log.ts'
 import type { QueryOwner } from '../../../security/authorization.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { isQueryId, type QueryId } from '../../../shared/ids.ts'
+import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
 import type { Ending } from '../stream/ending.ts'
 import type { QueryExecution } from '../registry/query-handle.ts'
 import type { PostedStatement } from '../secrets/query-secrets.ts'
@@ -25,8 +26,11 @@ export interface StatementService {
    * SERVER_SHUTTING_DOWN; LogUnavailable after its wait, or with a full disk
    */
   submit(statement: PostedStatement): Promise<QueryExecution>
-  /** The answer about token n; waits for something new at most `waitMs`. */
-  poll(queryId: QueryId, token: number, waitMs: number): Promise<StatementAnswer>
+  /**
+   * The answer about token n; waits for something new at most `waitMs`.
+   * @param relayed the page at a cluster that the client's address carries
+   */
+  poll(queryId: QueryId, token: number, waitMs: number, relayed?: RelayedPage): Promise<StatementAnswer>
   /**
    * Ends a query from outside.
    * @returns 'done' when this call has ended it; 'ended' when another end was faster, or it can only finish, and has;
@@ -41,8 +45,11 @@ export interface StatementService {
   cancelStage(queryId: QueryId, stage: number): Promise<'done' | 'unknown' | 'writes'>
   /** The owner of a query; not a promise for queries in memory. Undefined: no such query. */
   ownerOf(queryId: QueryId): QueryOwner | undefined | Promise<QueryOwner | undefined>
-  /** Whether there is such a query, open or ended a while ago. Counts as a sign of life of its client. */
-  heartbeat(queryId: QueryId): Promise<boolean>
+  /**
+   * Whether there is such a query, open or ended a while ago. Counts as a sign of life of its client.
+   * @param relayed the page at a cluster that the client's address carries
+   */
+  heartbeat(queryId: QueryId, relayed?: RelayedPage): Promise<boolean>
 }
 
 export interface StatementServiceDeps extends SubmitDeps {

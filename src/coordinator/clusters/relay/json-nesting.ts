@@ -1,0 +1,39 @@
+/** Bytes of JSON's own characters. */
+export const jsonBytes = {
+  quote: 0x22,
+  colon: 0x3a,
+  openArray: 0x5b,
+  backslash: 0x5c,
+  closeArray: 0x5d,
+  openObject: 0x7b,
+  closeObject: 0x7d,
+} as const
+
+/**
+ * Follows the nesting of a JSON text, byte by byte. The text is UTF-8: no byte of a longer character looks like a
+ * bracket or a quote. It does not check that the text is JSON.
+ */
+export class JsonNesting {
+  /** Open objects and arrays. */
+  depth: number
+  inString = false
+  #escaped = false
+
+  constructor(depth: number) {
+    this.depth = depth
+  }
+
+  next(byte: number): void {
+    if (this.inString) {
+      if (this.#escaped) this.#escaped = false
+      else if (byte === jsonBytes.backslash) this.#escaped = true
+      else if (byte === jsonBytes.quote) this.inString = false
+    } else if (byte === jsonBytes.quote) this.inString = true
+    else if (byte === jsonBytes.openObject || byte === jsonBytes.openArray) this.depth++
+    else if (byte === jsonBytes.closeObject || byte === jsonBytes.closeArray) this.depth--
+  }
+}
+
+export function isBlank(byte: number): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}

@@ -1,0 +1,171 @@
+import { QuipuError, type Retry } from '../../../shared/quipu-error.ts'
+import type { ResponseHeader } from '../../query/session/session-headers.ts'
+import type { RemoteFigures } from './remote-figures.ts'
+
+declare const brand: unique symbol
+
+/**
+ * Path and query of an address at a cluster; the origin is the cluster's `url`. Whoever has the address may read the
+ * rows behind it, so it is never logged, and leaves this process sealed only.
+ */
+export type RemoteUri = string & { readonly [brand]: 'RemoteUri' }
+
+/** The parts of a cluster that requests to it need. */
+export interface RelayTarget {
+  readonly name: string
+  readonly url: URL
+  /** Request headers that authenticate this gateway; read at each request, so that files may rotate. */
+  readonly credentials: () => Promise<Readonly<Record<string, string>>>
+  /** Certificates (PEM); undefined: the public authorities, and no certificate of this gateway. */
+  readonly tls: { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer } | undefined
+  /** After this silence of a client the cluster ends its query, milliseconds. */
+  readonly clientTimeoutMs: number
+}
+
+/** A statement for a cluster. */
+export interface RemoteStatement {
+  readonly sql: string
+  /** The user that the statement runs as at the cluster. */
+  readonly user: string
+  /** `X-Trino-…` headers of the session, and those of the trace. Values are texts; the relay encodes them. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/**
+ * Requests to clusters: HTTP and Trino's protocol alone. Trino starts nothing at POST; the first GET does. It repeats
+ * token n, byte for byte, until a request for token n+1 begins. So a caller never has two tokens of a query under way,
+ * and never asks for a page before its client has the one before.
+ */
+export interface RelayPort {
+  /**
+   * Posts a statement, which starts nothing at a Trino.
+   * @throws ClusterLost the statement may be posted to another cluster
+   */
+  post(
+    cluster: RelayTarget,
+    statement: RemoteStatement,
+    signal: AbortSignal,
+  ): Promise<{ readonly remoteId: string; readonly uri: RemoteUri }>
+  /**
+   * Fetches the answer at an address. While the cluster does not answer, the same address is asked again.
+   * @throws ClusterLost
+   */
+  fetch(cluster: RelayTarget, uri: RemoteUri, signal: AbortSignal): Promise<RemoteAnswer>
+  /**
+   * Says that the client still lives. Any address of a running query will do, also an old one.
+   * @returns `unknown` when the cluster does not know the address any more
+   * @throws ClusterLost when there is no answer
+   */
+  keepAlive(cluster: RelayTarget, uri: RemoteUri): Promise<'alive' | 'unknown'>
+  /**
+   * Ends the query of an address. Resolves once the cluster has ended it or does not know it.
+   * @throws ClusterLost when the cluster refuses, or has not answered for so long that it has abandoned the query
+   */
+  cancel(cluster: RelayTarget, uri: RemoteUri): Promise<void>
+  /**
+   * Returns the figures of a query; undefined when this gateway may not see them, or the cluster has forgotten it.
+   * @throws ClusterLost when there is no answer
+   */
+  figures(cluster: RelayTarget, remoteId: string): Promise<RemoteFigures | undefined>
+}
+
+/** Everything before the rows is parsed; the rows are passed on as bytes; the members behind them are parsed. */
+export interface RemoteAnswer {
+  readonly head: RemoteHead
+  /** The changes of the session that the client must apply. */
+  readonly headers: readonly ResponseHeader[]
+  /**
+   * The JSON array of the rows as it came, from `[` to `]`; undefined where there are no rows. Read at most once. It
+   * throws ClusterLost when the answer breaks off. A reader that stops early closes the connection to the cluster.
+   */
+  readonly data: AsyncIterable<Buffer> | undefined
+  /** Resolves once the answer has been read to its end; rejects when it breaks off or its reader stops early. */
+  readonly tail: Promise<RemoteTail>
+}
+
+export interface RemoteHead {
+  readonly id: string
+  /** Absent on the last answer. */
+  readonly nextUri?: RemoteUri
+  readonly partialCancelUri?: RemoteUri
+  readonly columns?: readonly RemoteColumn[]
+}
+
+export interface RemoteColumn {
+  readonly name: string
+  /** Trino's text of the type. */
+  readonly type: string
+  readonly typeSignature?: unknown
+}
+
+export interface RemoteTail {
+  /** The members of Trino's `stats`, unchanged. */
+  readonly stats: Readonly<Record<string, unknown>>
+  readonly error?: RemoteError
+  readonly warnings: readonly unknown[]
+  readonly updateType?: string
+  readonly updateCount?: number
+  /** Bytes of the rows as JSON. */
+  readonly rowsBytes: number
+}
+
+/** The failure of a query at its cluster. Connectors there may use names that this program does not know. */
+export interface RemoteError {
+  readonly message: string
+  readonly errorCode: number
+  readonly errorName: string
+  readonly errorType: string
+  readonly errorLocation?: { readonly lineNumber: number; readonly columnNumber: number }
+  /** Types and messages of the causes, without the stacks. */
+  readonly failureInfo?: Readonly<Record<string, unknown>>
+}
+
+/** A request failed. Neither the message nor any field contains an address of the query. */
+export class ClusterLost extends QuipuError {
+  readonly retry: Retry
+  readonly cluster: string
+  readonly reason: ClusterLostReason
+  /** How long the cluster asks to wait, milliseconds. */
+  readonly retryAfterMs: number | undefined
+
+  constructor(
+    cluster: string,
+    reason: ClusterLostReason,
+    message: string,
+    options?: ErrorOptions & { readonly retryAfterMs?: number | undefined },
+  ) {
+    super(`Cluster ${cluster}: ${message}`, options)
+    this.cluster = cluster
+    this.reason = reason
+    this.retry = RETRY[reason]
+    this.retryAfterMs = options?.retryAfterMs
+  }
+}
+
+/**
+ * `unreachable`  no connection, or it was cut, or the cluster or a proxy before it answers with 429 or 5xx;
+ * `stalled`      no byte came within the deadline;
+ * `gone`         404: the cluster does not know the query, because it was restarted or the client was silent too long;
+ * `passed`       410: a later page was asked for;
+ * `nonsense`     an answer that no Trino gives;
+ * `refused`      the cluster does not accept the request.
+ */
+export type ClusterLostReason = 'unreachable' | 'stalled' | 'gone' | 'passed' | 'nonsense' | 'refused'
+
+const RETRY: Readonly<Record<ClusterLostReason, Retry>> = {
+  unreachable: 'later',
+  stalled: 'later',
+  gone: 'anew',
+  passed: 'never',
+  nonsense: 'never',
+  refused: 'never',
+}
+
+/** The reader of an answer stopped before its end, so its tail is unknown. The address may be fetched again. */
+export class AnswerNotRead extends QuipuError {
+  readonly retry = 'later'
+
+  constructor(cluster: string) {
+    super(`Cluster ${cluster}: the reader of its answer stopped before the end`)
+  }
+}

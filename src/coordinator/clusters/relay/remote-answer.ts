@@ -1,0 +1,227 @@
+import { z } from 'zod'
+import { deferred } from '../../../shared/deferred.ts'
+import { parseJson } from '../../../shared/parse-json.ts'
+import type { ResponseHeader } from '../../query/session/session-headers.ts'
+import { HeadReader, RowsReader } from './answer-parts.ts'
+import {
+  AnswerNotRead,
+  ClusterLost,
+  type RemoteAnswer,
+  type RemoteError,
+  type RemoteHead,
+  type RemoteTail,
+  type RemoteUri,
+} from './relay-port.ts'
+
+/** The most bytes before the rows, and the most behind them. */
+const MOST_BYTES = 4 * 1024 * 1024
+/** So many bytes of the rows are read before an answer is passed on: a failure until then is repeated unseen. */
+const READ_AHEAD_BYTES = 64 * 1024
+
+export interface AnswerSource {
+  readonly cluster: string
+  /** The body. Throws ClusterLost when it breaks off. */
+  readonly chunks: AsyncIterator<Buffer>
+  /** Drops the rest of the body. A read under way then throws AnswerNotRead. */
+  readonly close: () => void
+  readonly headers: readonly ResponseHeader[]
+  /** Whether an id is that of the query that was asked for. */
+  readonly isId: (id: string) => boolean
+}
+
+/**
+ * Reads an answer of the statement resource, up to its first rows.
+ * @throws ClusterLost
+ */
+export async function readRemoteAnswer(source: AnswerSource): Promise<RemoteAnswer> {
+  const { headers } = source
+  try {
+    const reader = new HeadReader()
+    const first = await firstOfRows(source, reader)
+    if (!first) {
+      const whole = parseJson(reader.whole())
+      return { head: headOf(source, whole), headers, data: undefined, tail: Promise.resolve(tailOf(source, whole, 0)) }
+    }
+    const head = headOf(source, parseJson(reader.head()))
+    const rows = new RowsOfAnswer(source, first)
+    await rows.readAhead()
+    return { head, headers, data: rows, tail: rows.tail }
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}
+
+/** The first chunk of the rows, from their `[` on; undefined when the answer ends without rows. */
+async function firstOfRows({ cluster, chunks }: AnswerSource, reader: HeadReader): Promise<Buffer | undefined> {
+  for (;;) {
+    const chunk = await chunks.next()
+    if (chunk.done) return undefined
+    const rows = reader.take(chunk.value)
+    if (reader.bytes > MOST_BYTES)
+      throw nonsense(cluster, `it answered with more than ${MOST_BYTES} bytes before the rows`)
+    if (rows) return rows
+  }
+}
+
+/** The rows of one answer. They are read as their reader asks for them. */
+class RowsOfAnswer implements AsyncIterable<Buffer> {
+  readonly #source: AnswerSource
+  readonly #reader = new RowsReader()
+  readonly #tail = deferred<RemoteTail>()
+  /** Parts of the rows that were read and not passed on. */
+  readonly #ahead: Buffer[] = []
+  #bytes = 0
+  #ended = false
+
+  constructor(source: AnswerSource, first: Buffer) {
+    this.#source = source
+    this.#take(first)
+  }
+
+  get tail(): Promise<RemoteTail> {
+    return this.#tail.promise
+  }
+
+  async readAhead(): Promise<void> {
+    while (!this.#ended && this.#bytes < READ_AHEAD_BYTES) await this.#readOne()
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Buffer> {
+    return {
+      next: async () => {
+        try {
+          while (this.#ahead.length === 0 && !this.#ended) await this.#readOne()
+        } catch (error) {
+          this.#tail.reject(error)
+          throw error
+        }
+        const value = this.#ahead.shift()
+        return value ? { done: false, value } : { done: true, value: undefined }
+      },
+      return: async () => {
+        this.#tail.reject(new AnswerNotRead(this.#source.cluster))
+        this.#source.close()
+        return { done: true, value: undefined }
+      },
+    }
+  }
+
+  async #readOne(): Promise<void> {
+    const chunk = await this.#source.chunks.next()
+    if (!chunk.done) return this.#take(chunk.value)
+    this.#ended = true
+    const tail = this.#reader.tail()
+    this.#tail.resolve(tailOf(this.#source, tail === undefined ? undefined : parseJson(tail), this.#bytes))
+  }
+
+  #take(chunk: Buffer): void {
+    for (const part of this.#reader.take(chunk)) {
+      this.#ahead.push(part)
+      this.#bytes += part.length
+    }
+    if (this.#reader.heldBytes > MOST_BYTES)
+      throw nonsense(this.#source.cluster, `it answered with more than ${MOST_BYTES} bytes behind the rows`)
+  }
+}
+
+const columnSchema = z.object({ name: z.string(), type: z.string(), typeSignature: z.unknown().optional() })
+const headSchema = z.object({
+  id: z.string(),
+  nextUri: z.string().optional(),
+  partialCancelUri: z.string().optional(),
+  columns: z.array(columnSchema).nullish(),
+  // Rows in any other form than an array.
+  data: z.null().optional(),
+})
+const locationSchema = z.object({ lineNumber: z.int(), columnNumber: z.int() })
+const errorSchema = z.object({
+  message: z.string().nullish(),
+  errorCode: z.int(),
+  errorName: z.string(),
+  errorType: z.string(),
+  errorLocation: locationSchema.nullish(),
+  failureInfo: z.unknown().optional(),
+})
+const tailSchema = z.object({
+  stats: z.record(z.string(), z.unknown()),
+  error: errorSchema.nullish(),
+  warnings: z.array(z.unknown()).nullish(),
+  updateType: z.string().nullish(),
+  updateCount: z.number().nullish(),
+})
+
+function headOf({ cluster, isId }: AnswerSource, parsed: unknown): RemoteHead {
+  const { success, data } = headSchema.safeParse(parsed)
+  if (!success) throw nonsense(cluster, 'its answer is no result of a statement')
+  const { id, nextUri, partialCancelUri, columns } = data
+  if (!isId(id)) throw nonsense(cluster, 'it answered about another query')
+  return {
+    id,
+    ...(nextUri === undefined ? {} : { nextUri: remoteUri(cluster, nextUri, id) }),
+    ...(partialCancelUri === undefined ? {} : { partialCancelUri: remoteUri(cluster, partialCancelUri, id) }),
+    ...(columns ? { columns } : {}),
+  }
+}
+
+function tailOf({ cluster }: AnswerSource, parsed: unknown, rowsBytes: number): RemoteTail {
+  const { success, data } = tailSchema.safeParse(parsed)
+  if (!success) throw nonsense(cluster, 'its answer has no figures at its end')
+  const { stats, error, warnings, updateType, updateCount } = data
+  return {
+    stats,
+    ...(error ? { error: remoteError(error) } : {}),
+    warnings: warnings ?? [],
+    ...(typeof updateType !== 'string' ? {} : { updateType }),
+    ...(typeof updateCount !== 'number' ? {} : { updateCount }),
+    rowsBytes,
+  }
+}
+
+/**
+ * The path and query of an address in an answer. Its host is whatever the request called the cluster, so it is not
+ * used.
+ * @throws ClusterLost nonsense
+ */
+export function remoteUri(cluster: string, text: string, id: string): RemoteUri {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !/^https?:$/.test(url.protocol) || !url.pathname.split(/[/.]/).includes(id))
+    throw nonsense(cluster, 'an address in its answer is not one of the query')
+  return (url.pathname + url.search) as RemoteUri
+}
+
+function remoteError({ message, errorCode, errorName, errorType, ...rest }: z.output<typeof errorSchema>): RemoteError {
+  return {
+    message: message ?? errorName,
+    errorCode,
+    errorName,
+    errorType,
+    ...(rest.errorLocation ? { errorLocation: rest.errorLocation } : {}),
+    ...(isObject(rest.failureInfo) ? { failureInfo: withoutStacks(rest.failureInfo, MOST_CAUSES) } : {}),
+  }
+}
+
+const MOST_CAUSES = 20
+
+/** A failure with its causes, without their stacks: they show the inside of the cluster. */
+function withoutStacks(failure: Readonly<Record<string, unknown>>, depth: number): Record<string, unknown> {
+  const { type, message, errorInfo, errorLocation, cause, suppressed } = failure
+  const others = Array.isArray(suppressed) && depth > 0 ? suppressed.filter(isObject).slice(0, MOST_CAUSES) : []
+  return {
+    ...(typeof type === 'string' ? { type } : {}),
+    ...(typeof message === 'string' ? { message } : {}),
+    ...(isObject(cause) && depth > 0 ? { cause: withoutStacks(cause, depth - 1) } : {}),
+    suppressed: others.map((each) => withoutStacks(each, 0)),
+    stack: [],
+    ...(isObject(errorInfo) ? { errorInfo } : {}),
+    ...(isObject(errorLocation) ? { errorLocation } : {}),
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function nonsense(cluster: string, why: string): ClusterLost {
+  return new ClusterLost(cluster, 'nonsense', why)
+}
