@@ -5,6 +5,7 @@ import { performance } from 'node:perf_hooks'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { tpchTables, tpchDuckdbType } from '../dist/connectors/tpch/tables.js'
 import { createSqlFrontEnd } from '../dist/sql/create-front-end.js'
+import { StatementText } from '../dist/sql/parsed-statement.js'
 import registerAll from '../dist/duckdb/scripts/register.js'
 import { tpchQueries } from './tpch-queries.mjs'
 
@@ -36,6 +37,7 @@ const session = {
   headerFamily: 'Trino',
 }
 const frontEnd = createSqlFrontEnd()
+const bind = (sql) => frontEnd.bind(frontEnd.parse(new StatementText(sql), session), session, metadata)
 
 const percentile = (sorted, p) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))]
 
@@ -51,7 +53,7 @@ async function analyse() {
     for (const sql of statements) {
       const start = performance.now()
       try {
-        await frontEnd.analyzeStatement(sql, session, metadata)
+        await bind(sql)
       } catch {
         // An error costs as well.
       }
@@ -88,7 +90,7 @@ async function overhead(folder) {
   }
   let [plain, rendered] = [0, 0]
   for (const [name, sql] of Object.entries(tpchQueries)) {
-    const { query } = await frontEnd.analyzeStatement(sql, session, metadata)
+    const { query } = await bind(sql)
     const scans = query.scans.map(({ table, columns }, i) => {
       const list = columns.length === 0 ? '1' : columns.map((column) => `"${column}"`).join(', ')
       return `"$s${i}" AS (SELECT ${list} FROM read_parquet('${folder}/${table}.trino'))`

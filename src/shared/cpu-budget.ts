@@ -29,6 +29,16 @@ export interface CpuBudgetOptions {
   readonly holdMs?: number | undefined
   /** CPU time of the calling thread, milliseconds. Given in a thread whose event loop serves nothing else. */
   readonly threadCpuMs?: (() => number) | undefined
+  /** Work for the same purpose that another budget has paid for: it counts as if this budget had run it. */
+  readonly before?: WorkTimes | undefined
+}
+
+/** How long a piece of work took, milliseconds. */
+export interface WorkTimes {
+  /** By the clock. */
+  readonly heldMs: number
+  /** CPU time. */
+  readonly usedMs: number
 }
 
 /**
@@ -64,18 +74,32 @@ export function tick(): void {
   if (current !== undefined && ++rounds % ROUNDS === 0) current.check()
 }
 
+/**
+ * Runs a part of the work of a budget and measures it.
+ * @returns the result, and the time that it took; outside of a run, its CPU time is not measured and is 0
+ */
+export function measureWork<T>(work: () => T): { readonly value: T; readonly times: WorkTimes } {
+  const clock = current
+  const startedAt = performance.now()
+  const before = clock?.usedMs() ?? 0
+  const value = work()
+  return { value, times: { heldMs: performance.now() - startedAt, usedMs: (clock?.usedMs() ?? 0) - before } }
+}
+
 interface Clock {
   check(): void
+  /** CPU time of the run so far, milliseconds. */
+  usedMs(): number
 }
 
 /** @param exceeded makes the error that ends the work */
 export function createCpuBudget(
   milliseconds: number,
   exceeded: () => Error,
-  { holdMs = Infinity, threadCpuMs }: CpuBudgetOptions = {},
+  { holdMs = Infinity, threadCpuMs, before }: CpuBudgetOptions = {},
 ): CpuBudget {
   const longestHoldMs = threadCpuMs ? Infinity : Math.max(milliseconds, LONGEST_HOLD_MS)
-  let spentMs = 0
+  let spentMs = before?.usedMs ?? 0
   /** Time by the clock in runs that have ended since the last pass of the event loop. */
   let heldBeforeMs = 0
   /** The CPU time of the same runs. */
@@ -85,6 +109,7 @@ export function createCpuBudget(
     heldBeforeMs += heldMs
     usedBeforeMs += usedMs
   }
+  if (before && before.heldMs > SHORT_RUN_MS) held(before.heldMs, before.usedMs)
   return {
     run(work) {
       const outer = current
@@ -108,6 +133,7 @@ export function createCpuBudget(
           if (spentMs + heldMs >= milliseconds && spentMs + usedMs() >= milliseconds) throw exceeded()
           if (heldBeforeMs + heldMs >= holdMs && usedBeforeMs + usedMs() >= holdMs / 2) throw new HoldsLoop()
         },
+        usedMs,
       }
       try {
         return work()

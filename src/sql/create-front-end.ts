@@ -12,16 +12,25 @@ import { accessOf } from './access-control.ts'
 import { lineageOf } from './analyzer/lineage.ts'
 import { resolve } from './analyzer/resolve.ts'
 import type { BoundStatement, FrontEndTimes, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
+import type { ParsedStatement, StatementText, ValidStatement } from './parsed-statement.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import type { SessionContext } from './session.ts'
 import { durationOf, type Quantity } from '../shared/quantities.ts'
 import { checkSent, sentBy, warningsOfSetting, withoutPower } from './session/sent-properties.ts'
 import { propertyValue } from './session/session-properties.ts'
 import type { Query } from './syntax/ast-query.ts'
-import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
+import type {
+  DescribeInput,
+  DescribeOutput,
+  Execute,
+  ExecuteImmediate,
+  Explain,
+  ExplainAnalyze,
+  Statement,
+} from './syntax/ast-statements.ts'
 import { analyzeProcedureCall } from './statements/call-statements.ts'
 import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './statements/described-statements.ts'
-import { checkPrepared, deallocate, prepare, preparedText } from './statements/prepared-statements.ts'
+import { checkPrepared, deallocate, notPrepared, prepare } from './statements/prepared-statements.ts'
 import { refuse } from './statements/refused-statements.ts'
 import { sessionEffect, useSchema, withSession, type SessionEffect } from './statements/session-statements.ts'
 import { rowsQuery, type RowsQuery } from './statements/rows-query.ts'
@@ -31,8 +40,7 @@ import { transactionEffect } from './statements/transaction-statements.ts'
 import { checkWrite } from './statements/write-checks.ts'
 import { analyzeWrite, isConnectorStatement } from './statements/write-statements.ts'
 import { checkLimits, checkTextLength } from './syntax/limits.ts'
-import { parseWithParameters, type ParsedStatement } from './syntax/parser.ts'
-import { locate, textOrigin, type SourceText } from './syntax/span.ts'
+import type { SourceText } from './syntax/span.ts'
 import { endOfModules } from '../duckdb/text/sql.ts'
 import { BOOLEAN, VARCHAR, type SqlType } from './types/sql-type.ts'
 
@@ -47,20 +55,21 @@ export interface FrontEndOptions extends CpuBudgetOptions {
 }
 
 /**
- * Creates the front end, which analyzes statements by Trino's rules. It keeps no state between statements. A statement
- * whose planning takes more CPU time than `planningCpuMs` fails with EXCEEDED_TIME_LIMIT. A statement that holds the
- * event loop for longer than `holdMs` throws `HoldsLoop`, and the caller restarts it elsewhere.
+ * Creates the front end, which parses and binds statements by Trino's rules. It keeps no state between statements. A
+ * statement whose planning takes more CPU time than `planningCpuMs` fails with EXCEEDED_TIME_LIMIT. A statement that
+ * holds the event loop for longer than `holdMs` throws `HoldsLoop`, and the caller restarts it elsewhere.
  */
 export function createSqlFrontEnd({ planningCpuMs = PLANNING_CPU_MS, ...loop }: FrontEndOptions = {}): SqlFrontEnd {
   // All modules are loaded: from here on no text is accepted as code.
   endOfModules()
   return {
-    analyzeStatement(sql, session, metadata, onTimes) {
-      const text: SourceText = { sql, origin: textOrigin }
-      return analyzeStatement(
-        { text, session, metadata, budget: planningBudget(planningCpuMs, session, loop) },
-        onTimes,
-      )
+    parse(text, session) {
+      checkTextLength(text.sql)
+      return text.parsed ?? planningBudget(planningCpuMs, session, loop).run(() => text.parse())
+    },
+    async bind(parsed, session, metadata, onTimes) {
+      const budget = planningBudget(planningCpuMs, session, { ...loop, before: parsed.times })
+      return bindStatement(parsed, { session, metadata, budget }, onTimes)
     },
   }
 }
@@ -86,23 +95,23 @@ function planningTime(session: SessionContext): Quantity {
   return bound.amount < asked.amount ? bound : asked
 }
 
-async function analyzeStatement(
-  { session, ...given }: StatementInput,
+async function bindStatement(
+  parsed: ParsedStatement,
+  { session, ...given }: Omit<StatementInput, 'text'>,
   onTimes?: (times: FrontEndTimes) => void,
 ): Promise<BoundStatement> {
-  const { text, budget } = given
   // SET TIME ZONE reaches the next statement as a session property, which overrides the client's zone.
   const timeZone = propertyValue(session, 'time_zone_id') ?? session.timeZone
   try {
-    const start = performance.now()
-    const { statement, parameterCount } = read(text, budget)
-    const parseMs = performance.now() - start
+    const statement = given.budget.run(() => withinLimits(parsed))
+    const { text, tree, times, parameterCount: count, inner } = statement
+    const parseMs = times.heldMs
     onTimes?.({ parseMs, resolveMs: 0, renderMs: 0 })
     checkProperties(session)
-    const input: StatementInput = { session: { ...session, timeZone }, ...given }
-    const analyzed = await analyzeParsed(input, statement, { count: parameterCount, using: [], around: text })
-    onTimes?.({ parseMs, ...timesOf(analyzed) })
-    return withWarnings(analyzed, [
+    const input: StatementInput = { session: { ...session, timeZone }, ...given, text }
+    const bound = await bindTree(input, tree, { count, using: [], around: text, inner })
+    onTimes?.({ parseMs, ...timesOf(bound) })
+    return withWarnings(bound, [
       ...warningsOfSetting(sentBy(session), session),
       ...withoutPower(Object.keys(session.propertyRules?.overridden ?? {}), session),
     ])
@@ -127,14 +136,17 @@ function withWarnings(analyzed: BoundStatement, more: readonly Warning[]): Bound
   return more.length === 0 ? analyzed : { ...analyzed, warnings: [...analyzed.warnings, ...more] }
 }
 
-/** Parses a text and checks that it is within limits that DuckDB can plan. */
-function read({ sql, origin }: SourceText, budget: CpuBudget): ParsedStatement {
-  checkTextLength(sql)
-  return budget.run(() => {
-    const parsed = parseWithParameters(sql, origin)
-    checkLimits(sql, parsed.statement, origin)
-    return parsed
-  })
+/** Checks that a text is a statement within limits that DuckDB can plan. */
+function withinLimits(parsed: ParsedStatement): ValidStatement {
+  if (parsed.kind === 'invalid') throw parsed.error
+  checkLimits(parsed.text.sql, parsed.tree, parsed.text.origin)
+  return parsed
+}
+
+/** Parses a text that the statement executes or describes. */
+function parseInner(inner: StatementText, budget: CpuBudget): ValidStatement {
+  checkTextLength(inner.sql)
+  return budget.run(() => withinLimits(inner.parse()))
 }
 
 /** The parameters of EXECUTE in the text `around`, for a statement with `count` parameters. */
@@ -142,34 +154,41 @@ interface GivenParameters {
   readonly count: number
   readonly using: Execute['parameters']
   readonly around: SourceText
+  /** The text that the statement executes or describes. */
+  readonly inner: StatementText | undefined
 }
 
-async function analyzeParsed(
+async function bindTree(
   input: StatementInput,
   statement: Statement,
   parameters: GivenParameters,
 ): Promise<BoundStatement> {
-  const execute = (text: SourceText, using: Execute['parameters']): Promise<BoundStatement> => {
-    const { statement: inner, parameterCount: count } = read(text, input.budget)
-    checkPrepared(inner)
-    return analyzeParsed({ ...input, text }, inner, { count, using, around: input.text })
+  const execute = (executed: StatementText, using: Execute['parameters']): Promise<BoundStatement> => {
+    const { text, tree, parameterCount: count, inner } = parseInner(executed, input.budget)
+    checkPrepared(tree)
+    return bindTree({ ...input, text }, tree, { count, using, around: input.text, inner })
   }
   switch (statement.kind) {
     case 'Query':
       return analyzeWithSession(input, statement, parameters)
     case 'Execute':
-      return execute(
-        { sql: preparedText(input.session, statement.name.value), origin: textOrigin },
-        statement.parameters,
-      )
     case 'ExecuteImmediate':
-      return execute({ sql: statement.statement.value, origin: originOf(input.text, statement) }, statement.parameters)
+      return execute(executedBy(statement, parameters), statement.parameters)
     case 'Explain':
     case 'ExplainAnalyze':
       return analyzeExplain(input, statement, parameters)
     default:
       return analyzeOther(statement, input, parameters)
   }
+}
+
+/** The text that a statement executes or describes. @throws EngineError NOT_FOUND */
+function executedBy(
+  statement: Execute | ExecuteImmediate | DescribeInput | DescribeOutput,
+  { inner }: GivenParameters,
+): StatementText {
+  if (inner) return inner
+  throw notPrepared(statement.kind === 'ExecuteImmediate' ? statement.statement.value : statement.name.value)
 }
 
 /** Analyzes statements about the session and the catalogs; they change no data. */
@@ -198,9 +217,15 @@ async function analyzeOther(
     case 'Deallocate':
       return remembered(deallocate(input, statement))
     case 'DescribeInput':
-      return analyzeGenerated(rowsQuery(await describeInput(input, statement.name.value), statement.span), input)
+      return analyzeGenerated(
+        rowsQuery(await describeInput(input, executedBy(statement, parameters)), statement.span),
+        input,
+      )
     case 'DescribeOutput':
-      return analyzeGenerated(rowsQuery(await describeOutput(input, statement.name.value), statement.span), input)
+      return analyzeGenerated(
+        rowsQuery(await describeOutput(input, executedBy(statement, parameters)), statement.span),
+        input,
+      )
     case 'ShowCatalogs':
     case 'ShowSchemas':
     case 'ShowTables':
@@ -278,16 +303,15 @@ async function analyzeWithSession(
 
 /** Analyzes a query that Quipu generates. */
 function analyzeGenerated(query: Query, input: StatementInput): Promise<BoundStatement> {
-  return analyzeSelect(input, query, { count: 0, using: [], around: input.text }, 'DESCRIBE')
+  return analyzeSelect(input, query, { count: 0, using: [], around: input.text, inner: undefined }, 'DESCRIBE')
 }
 
 /**
  * Analyzes a prepared query, or the query of a prepared write, without parameter values; undefined for any other
  * statement.
  */
-async function analyzePrepared(input: StatementInput, name: string) {
-  const text: SourceText = { sql: preparedText(input.session, name), origin: textOrigin }
-  const { statement, parameterCount } = read(text, input.budget)
+async function analyzePrepared(input: StatementInput, prepared: StatementText) {
+  const { text, tree: statement, parameterCount } = parseInner(prepared, input.budget)
   const writes = statement.kind === 'CreateTableAsSelect' || statement.kind === 'Insert'
   const query = writes ? statement.query : statement.kind === 'Query' ? statement : undefined
   if (query === undefined) return { parameterCount, writes, query, analysis: undefined }
@@ -299,8 +323,8 @@ async function analyzePrepared(input: StatementInput, name: string) {
   return { parameterCount, writes, query, analysis }
 }
 
-async function describeInput(input: StatementInput, name: string): Promise<RowsQuery> {
-  const { parameterCount, analysis } = await analyzePrepared(input, name)
+async function describeInput(input: StatementInput, prepared: StatementText): Promise<RowsQuery> {
+  const { parameterCount, analysis } = await analyzePrepared(input, prepared)
   const coerced = analysis === undefined ? new Map<number, SqlType>() : parameterTypesIn(analysis.node)
   const types = Array.from(
     { length: parameterCount },
@@ -309,8 +333,8 @@ async function describeInput(input: StatementInput, name: string): Promise<RowsQ
   return describeInputQuery(types)
 }
 
-async function describeOutput(input: StatementInput, name: string): Promise<RowsQuery> {
-  const { writes, query, analysis } = await analyzePrepared(input, name)
+async function describeOutput(input: StatementInput, prepared: StatementText): Promise<RowsQuery> {
+  const { writes, query, analysis } = await analyzePrepared(input, prepared)
   if (analysis === undefined) return describeOutputQuery([], [])
   if (writes) return describeOutputQuery([{ name: 'rows', type: 'bigint', lineage: [] }], [false])
   const items = query.body.kind === 'QuerySpecification' ? query.body.select.items : []
@@ -337,7 +361,7 @@ async function analyzeExplain(
   const options = analyze ? [] : explain.options
   const planType = options.flatMap((option) => (option.kind === 'ExplainType' ? [option.type] : []))[0] ?? 'DISTRIBUTED'
   const asked: StatementInput = planType === 'VALIDATE' ? { ...input, unplanned: true } : input
-  const statement = await analyzeParsed(asked, explain.statement, parameters)
+  const statement = await bindTree(asked, explain.statement, parameters)
   const format = options.flatMap((option) => (option.kind === 'ExplainFormat' ? [option.format] : []))[0]
   return {
     kind: 'explain',
@@ -358,12 +382,6 @@ function timesOf(analyzed: BoundStatement): Omit<FrontEndTimes, 'parseMs'> {
   if (analyzed.kind === 'explain') return timesOf(analyzed.statement)
   const { renderMs = 0, resolveMs = 0 } = analyzed.kind === 'query' ? analyzed : {}
   return { renderMs, resolveMs }
-}
-
-/** The text of EXECUTE IMMEDIATE begins after its opening quote. */
-function originOf(text: SourceText, { statement }: ExecuteImmediate): SourceText['origin'] {
-  const { lineNumber, columnNumber } = locate(text.sql, statement.span.start, text.origin)
-  return { lineNumber, columnNumber: columnNumber + 1 }
 }
 
 async function analyzeSelect(

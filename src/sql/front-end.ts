@@ -11,6 +11,7 @@ import type { ScanPredicate } from '../connectors/spi/scan-predicate.ts'
 import type { ScanQuestion } from '../connectors/spi/scan-question.ts'
 import type { TableChange } from '../connectors/spi/table-writer.ts'
 import type { ErrorName } from '../shared/error-table.ts'
+import type { ParsedStatement, StatementText } from './parsed-statement.ts'
 import type { SessionContext } from './session.ts'
 
 export type { SessionContext } from './session.ts'
@@ -265,15 +266,26 @@ export type BoundStatement =
     }
 
 /**
- * Analyzes a statement in three steps; each throws EngineError with Trino's error name and the position.
- * 1. `parseStatement(sql)`                            src/sql/syntax/parser.ts
- * 2. `resolve(statement, session, metadata)`          src/sql/analyzer/resolve.ts, the only step that waits
- * 3. `analyze(statement, session, resolved)`          src/sql/analyzer/analyze.ts
+ * Analyzes a statement in two calls; each throws EngineError with Trino's error name and the position.
+ *
+ *     parse   src/sql/syntax/parser.ts       the text alone: the syntax tree
+ *     bind    src/sql/analyzer/resolve.ts    asks the catalogs for all objects that the tree names; only this waits
+ *             src/sql/analyzer/analyze.ts    names, types and rights
+ *             src/sql/renderer/render.ts     the text for the engine
  */
 export interface SqlFrontEnd {
-  /** @param onTimes called with the duration of the steps, also for a statement that is refused later */
-  analyzeStatement(
-    sql: string,
+  /**
+   * Parses a text within the time for planning, unless it was parsed before. A text that is no statement is a result
+   * too: `bind` throws its error.
+   * @throws EngineError QUERY_TEXT_TOO_LARGE, EXCEEDED_TIME_LIMIT
+   */
+  parse(text: StatementText, session: SessionContext): ParsedStatement
+  /**
+   * @param session has the prepared statements with which the statement was parsed
+   * @param onTimes called with the duration of the steps, also for a statement that is refused later
+   */
+  bind(
+    parsed: ParsedStatement,
     session: SessionContext,
     metadata: MetadataPort,
     onTimes?: (times: FrontEndTimes) => void,

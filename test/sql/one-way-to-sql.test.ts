@@ -164,8 +164,8 @@ describe('The construction of SQL', () => {
             return parsers.includes(callee as string) ? [file.path] : []
           }),
     )
-    // The text of a view, which a client wrote; the text that a client sent; and the kind of that text.
-    expect(callers).toEqual(['sql/analyzer/resolve.ts', 'sql/create-front-end.ts', 'sql/statements/query-type.ts'])
+    // The text of a view, which a client wrote; and the text that a client sent.
+    expect(callers).toEqual(['sql/analyzer/resolve.ts', 'sql/parsed-statement.ts'])
   })
 
   it('uses no casts around its types', () => {

@@ -3,6 +3,7 @@ import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
 import type { BoundStatement, MetadataPort, RenderedQuery, ResultColumn } from '../../src/sql/front-end.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
 import { parseQueryId } from '../../src/shared/ids.ts'
+import { bindText } from './bind-text.ts'
 
 export const session: SessionContext = {
   queryId: parseQueryId('20240101_000000_00000_tests'),
@@ -69,7 +70,7 @@ export function shopMetadata(asked: string[] = []): MetadataPort {
 const frontEnd = createSqlFrontEnd()
 
 export function analyze(sql: string, metadata = shopMetadata(), as: SessionContext = session): Promise<BoundStatement> {
-  return frontEnd.analyzeStatement(sql, as, metadata)
+  return bindText(frontEnd, sql, as, metadata)
 }
 
 /** Analyzes a statement that must be a query. */

@@ -10,6 +10,7 @@ import { scanText } from '../../src/execution/engine/scan-text.ts'
 import { openEngineConnection } from './duckdb-in-process.ts'
 import { wireRows, type RenderedScan } from './rendered-rows.ts'
 import { recordedSession } from './sql/fixed-metadata.ts'
+import { bindText } from './bind-text.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 
@@ -52,9 +53,9 @@ export async function openLibraryRunner(): Promise<LibraryRunner> {
     tpchTables[table] !== undefined ? `tpch_tiny_${table}` : `(${catalogRows(schema, table)})`
   return {
     metadata,
-    analyze: (sql, session = corpusSession) => frontEnd.analyzeStatement(sql, session, metadata),
+    analyze: (sql, session = corpusSession) => bindText(frontEnd, sql, session, metadata),
     async run(sql, session = corpusSession) {
-      const analyzed = await frontEnd.analyzeStatement(sql, session, metadata)
+      const analyzed = await bindText(frontEnd, sql, session, metadata)
       if (analyzed.kind === 'query')
         return { columns: analyzed.columns, rows: await wireRows(connection, analyzed.query, sourceOf) }
       const valid = analyzed.kind === 'explain' && analyzed.planType === 'VALIDATE'

@@ -125,7 +125,7 @@ export function createStatementBed(options: BedOptions) {
   const unrecorded: string[] = []
   const internalErrors: unknown[] = []
   const frontEnd: ThreadedFrontEnd = {
-    analyzeStatement: (sql) => (options.analyze ? options.analyze(sql) : Promise.resolve(literals)),
+    bind: ({ sql }) => (options.analyze ? options.analyze(sql) : Promise.resolve(literals)),
   }
   const deps: Partial<ExecutionDeps> = {
     log: log.asEventLog(),

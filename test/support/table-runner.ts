@@ -6,6 +6,7 @@ import type { MetadataPort, SessionContext, TableRead } from '../../src/sql/fron
 import registerAll from '../../src/duckdb/scripts/register.ts'
 import { withScans, wireRows, type RenderedScan } from './rendered-rows.ts'
 import { recordedSession } from './sql/fixed-metadata.ts'
+import { bindText } from './bind-text.ts'
 
 const session = recordedSession({
   user: 'somebody',
@@ -55,7 +56,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     abilities: () => ({ createSchema: false, createTable: false, insert: true, views: false, snapshots: false }),
   }
   const analyze = async (sql: string, as: Partial<SessionContext> = {}) => {
-    const analyzed = await frontEnd.analyzeStatement(sql, { ...session, ...as }, metadata)
+    const analyzed = await bindText(frontEnd, sql, { ...session, ...as }, metadata)
     if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
     return analyzed
   }
@@ -94,7 +95,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     outcome: (sql, as) => orError(() => rows(sql, as)),
     written: (sql, as) =>
       orError(async () => {
-        const analyzed = await frontEnd.analyzeStatement(sql, { ...session, ...as }, metadata)
+        const analyzed = await bindText(frontEnd, sql, { ...session, ...as }, metadata)
         if (analyzed.kind !== 'write' || !analyzed.source) throw new Error(`${sql} is ${analyzed.kind}`)
         return wireRows(connection, analyzed.source.query, storedAs)
       }),

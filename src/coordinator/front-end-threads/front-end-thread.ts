@@ -1,12 +1,14 @@
 import { readFileSync, readlinkSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { MetadataPort } from '../../sql/front-end.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
 import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
+import { StatementText, type PreparedTexts } from '../../sql/parsed-statement.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import { queryTypeOf } from '../../sql/statements/query-type.ts'
 import { tablesOfBareInserts } from '../../sql/syntax/redact-secrets.ts'
-import { findSecrets } from '../query/secrets/query-secrets.ts'
+import { findSecrets, recordedTypeOf } from '../query/secrets/query-secrets.ts'
 import { packError, unpackError } from './thread-errors.ts'
 import type {
   AnsweredNow,
@@ -29,6 +31,11 @@ const waiting = new Map<number, { resolve(value: unknown): void; reject(error: u
 /** The number of the question whose answer was this error: the process keeps the original errors. */
 const refused = new WeakMap<object, number>()
 let asked = 0
+/**
+ * The text of the last task. The next task usually binds the statement whose secrets the last one found, and need not
+ * parse it again; any other task lets the memory go.
+ */
+let last: StatementText | undefined
 
 parentPort!.on('message', (message: ToThread) => {
   if (message.type === 'task') return void carryOut(message.task)
@@ -57,22 +64,38 @@ async function carryOut(task: FrontEndTask): Promise<void> {
 
 async function answerOf(task: FrontEndTask): Promise<ThreadAnswers[FrontEndTask['kind']]> {
   switch (task.kind) {
-    case 'analyze':
-      return frontEnd.analyzeStatement(task.sql, sessionOf(task.session), metadataOf(task), (times) =>
-        send({ type: 'times', times }),
-      )
-    case 'findSecrets': {
-      const tables = tablesOfBareInserts(task.sql, task.session.preparedStatements)
-      const intoSecrets = tables.length > 0 && (await ask<boolean>({ of: 'secretColumns', tables }))
-      const found = findSecrets(task.sql, task.session, { intoSecrets })
-      return { ...found, type: task.withType ? queryTypeOf(found.sql, found.session) : undefined }
+    case 'bind': {
+      const session = sessionOf(task.session)
+      const parsed = frontEnd.parse(takeText(task.sql, session.preparedStatements), session)
+      return frontEnd.bind(parsed, session, metadataOf(task), (times) => send({ type: 'times', times }))
     }
-    case 'queryType':
-      return queryTypeOf(task.sql, task)
+    case 'findSecrets': {
+      const text = takeText(task.sql, task.session.preparedStatements)
+      const tables = tablesOfBareInserts(text)
+      const intoSecrets = tables.length > 0 && (await ask<boolean>({ of: 'secretColumns', tables }))
+      const found = findSecrets(text, task.session, { intoSecrets })
+      const type = task.withType ? recordedTypeOf(text, found) : undefined
+      last = text
+      return { ...found, type }
+    }
+    case 'queryType': {
+      const text = takeText(task.sql, task.preparedStatements)
+      const type = queryTypeOf(text)
+      last = text
+      return type
+    }
   }
 }
 
-function metadataOf({ catalogs }: Extract<FrontEndTask, { kind: 'analyze' }>): MetadataPort {
+function takeText(sql: string, prepared: PreparedTexts): StatementText {
+  const before = last
+  last = undefined
+  return before?.sql === sql && isDeepStrictEqual(before.prepared.sent, prepared)
+    ? before
+    : new StatementText(sql, prepared)
+}
+
+function metadataOf({ catalogs }: Extract<FrontEndTask, { kind: 'bind' }>): MetadataPort {
   const abilities = new Map(catalogs)
   return {
     catalogs: () => [...abilities.keys()],

@@ -33,7 +33,7 @@ export interface PlainSession extends Omit<SessionContext, 'mayBecome' | 'rights
 
 export type FrontEndTask =
   | {
-      readonly kind: 'analyze'
+      readonly kind: 'bind'
       readonly sql: string
       readonly session: PlainSession
       readonly catalogs: readonly (readonly [name: string, abilities: ConnectorAbilities | undefined])[]
@@ -52,7 +52,7 @@ export type FrontEndTask =
 
 /** The answer of each kind of task. */
 export interface ThreadAnswers {
-  readonly analyze: BoundStatement
+  readonly bind: BoundStatement
   readonly findSecrets: FoundSecrets & { readonly type: QueryType | undefined }
   readonly queryType: QueryType | undefined
 }

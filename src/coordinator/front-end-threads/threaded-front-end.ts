@@ -10,6 +10,7 @@ import type {
   SessionContext,
   SqlFrontEnd,
 } from '../../sql/front-end.ts'
+import type { StatementText } from '../../sql/parsed-statement.ts'
 import type { FrontEndThreads, ThreadCaller, ThreadHost } from './front-end-threads.ts'
 import type { AskedLater, AskedNow, PlainSession } from './thread-messages.ts'
 
@@ -21,9 +22,12 @@ export const LONGEST_HOLD_MS = 100
 
 /** A front end in which no statement blocks the event loop. */
 export interface ThreadedFrontEnd {
-  /** Like `SqlFrontEnd.analyzeStatement`; a statement in a thread also ends with the caller's signal. */
-  analyzeStatement(
-    sql: string,
+  /**
+   * Parses a text, unless it was parsed before, and binds it: see `SqlFrontEnd`. A statement in a thread also ends with
+   * the caller's signal.
+   */
+  bind(
+    text: StatementText,
     session: SessionContext,
     metadata: MetadataPort,
     caller: ThreadCaller & { readonly onTimes?: (times: FrontEndTimes) => void },
@@ -36,19 +40,20 @@ export function createThreadedFrontEnd(
   here: SqlFrontEnd = createSqlFrontEnd({ holdMs: LONGEST_HOLD_MS }),
 ): ThreadedFrontEnd {
   return {
-    async analyzeStatement(sql, session, metadata, caller) {
+    async bind(text, session, metadata, caller) {
+      const { sql } = text
       if (charactersOf(sql, session) < LONG_TEXT) {
         try {
-          return await here.analyzeStatement(sql, session, metadata, caller.onTimes)
+          return await here.bind(here.parse(text, session), session, metadata, caller.onTimes)
         } catch (error) {
           if (!(error instanceof HoldsLoop)) throw error
         }
       }
       const handles = new Map<string, TableHandle>()
       const catalogs = metadata.catalogs().map((name) => [name, metadata.abilities(name)] as const)
-      const task = { kind: 'analyze', sql, session: plainSession(session), catalogs } as const
-      const analyzed = await threads.run(task, hostOf(session, metadata, handles, caller.onTimes), caller)
-      return withHandles(analyzed, handles)
+      const task = { kind: 'bind', sql, session: plainSession(session), catalogs } as const
+      const bound = await threads.run(task, hostOf(session, metadata, handles, caller.onTimes), caller)
+      return withHandles(bound, handles)
     },
   }
 }

@@ -1,5 +1,4 @@
 import { ruledSession } from '../../coordinator/dispatch/property-rules.ts'
-import { groupedStatement } from '../../coordinator/query/session/query-group.ts'
 import type { RequestListener } from 'node:http'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
@@ -126,11 +125,11 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
     actsAs,
     guard: createResultsGuard(base.access.configured, checkResults, service.ownerOf),
     checkResults,
-    groupOf: (created) => groups.groupOf(groupedStatement(created)),
-    propertyRules(created) {
+    groupOf: (statement) => groups.groupOf(statement),
+    propertyRules(statement, group) {
       const rules = base.access.propertyRules?.()
       const digest = base.access.filesInForce()['session_properties'] ?? ''
-      return rules && ruledSession(rules, groupedStatement(created), { group: created.resourceGroup, digest })
+      return rules && ruledSession(rules, statement, { group, digest })
     },
     defaultTimeZone: 'UTC',
     limits: {

@@ -4,7 +4,7 @@ import type { AcceptanceQueue } from '../../coordinator/dispatch/acceptance-queu
 import type { QuerySession } from '../../coordinator/query/stream/events.ts'
 import { personOf } from '../../coordinator/query/session/session-identity.ts'
 import type { QueryExecution } from '../../coordinator/query/registry/query-handle.ts'
-import type { PostedStatement } from '../../coordinator/query/secrets/query-secrets.ts'
+import type { GroupedStatement } from '../../coordinator/dispatch/groups/group-selector.ts'
 import type { PostedTexts } from '../../coordinator/query/secrets/posted-texts.ts'
 import type { StatementService } from '../../coordinator/query/results/statement-service.ts'
 import { Fenced, LogUnavailable } from '../../events/event-log.ts'
@@ -37,9 +37,12 @@ export interface PostStatementDeps {
   readonly clock: Pick<Clock, 'now'>
   readonly spans: Pick<StatementSpans, 'post'>
   /** The resource group of a statement, by what is recorded of it. */
-  readonly groupOf: (created: Pick<PostedStatement['created'], 'sql' | 'session'>) => string
+  readonly groupOf: (statement: GroupedStatement) => string
   /** Applies session property rules to a statement's session; undefined where there are none. */
-  readonly propertyRules: (created: PostedStatement['created']) => ((sent: QuerySession) => QuerySession) | undefined
+  readonly propertyRules: (
+    statement: GroupedStatement,
+    resourceGroup: string,
+  ) => ((sent: QuerySession) => QuerySession) | undefined
   readonly actsAs: ActsAs
   readonly defaultTimeZone: string
   readonly limits: { readonly statementBytes: number }
@@ -75,8 +78,9 @@ export function createPostStatement(
       const sealed = await deps.texts.seal(sql, session, { resourceGroup: '', ...uris, ...trace })
       // The group is chosen by the recorded text: no secret gets into a group's name, and a successor chooses the same
       // group.
-      const created = { ...sealed.created, resourceGroup: deps.groupOf(sealed.created) }
-      const ruled = deps.propertyRules(created)
+      const grouped = { session: sealed.created.session, queryType: () => sealed.type.get() }
+      const created = { ...sealed.created, resourceGroup: deps.groupOf(grouped) }
+      const ruled = deps.propertyRules(grouped, created.resourceGroup)
       // From now on the query's own memory is counted.
       body.release()
       if (!ruled) return await deps.service.submit({ ...sealed, created })
@@ -102,7 +106,7 @@ export function createPostStatement(
 
   /** The error for the client of a statement that was not accepted. Reports it for its resource group. */
   function refused(error: unknown, session: QuerySession): unknown {
-    const group = (): string => deps.groupOf({ sql: '', session })
+    const group = (): string => deps.groupOf({ session, queryType: () => undefined })
     if (error instanceof LogUnavailable) deps.onRejected?.(group(), 'log_down')
     if (error instanceof EngineError && error.errorName === 'TOO_MANY_REQUESTS_FAILED')
       deps.onRejected?.(group(), 'shed')

@@ -1,18 +1,14 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import type { SessionContext } from '../session.ts'
 import type { Deallocate, Prepare, Statement } from '../syntax/ast-statements.ts'
 import type { SessionEffect } from './session-statements.ts'
 import type { StatementInput } from '../statement-input.ts'
 
-/** The text of a prepared statement that the client sent. @throws EngineError NOT_FOUND */
-export function preparedText(session: Pick<SessionContext, 'preparedStatements'>, name: string): string {
-  const wanted = name.toLowerCase()
-  const text = Object.entries(session.preparedStatements).find(([known]) => known.toLowerCase() === wanted)?.[1]
-  if (text === undefined) throw new EngineError('NOT_FOUND', `Prepared statement not found: ${name}`)
-  return text
+/** The error of a statement that names a prepared statement which the client did not send. */
+export function notPrepared(name: string): EngineError {
+  return new EngineError('NOT_FOUND', `Prepared statement not found: ${name}`)
 }
 
-const notPrepared: Readonly<Record<string, string>> = {
+const neverPrepared: Readonly<Record<string, string>> = {
   Prepare: 'PREPARE',
   Execute: 'EXECUTE',
   ExecuteImmediate: 'EXECUTEIMMEDIATE',
@@ -26,7 +22,7 @@ const notPrepared: Readonly<Record<string, string>> = {
  */
 export function checkPrepared(statement: Statement): void {
   if (statement.kind === 'Explain' || statement.kind === 'ExplainAnalyze') return checkPrepared(statement.statement)
-  const refused = notPrepared[statement.kind]
+  const refused = neverPrepared[statement.kind]
   if (refused !== undefined)
     throw new EngineError('NOT_SUPPORTED', `Invalid statement type for prepared statement: ${refused}`)
 }
@@ -39,6 +35,8 @@ export function prepare(input: StatementInput, node: Prepare): SessionEffect {
 }
 
 export function deallocate(input: StatementInput, node: Deallocate): SessionEffect {
-  preparedText(input.session, node.name.value)
+  const wanted = node.name.value.toLowerCase()
+  const names = Object.keys(input.session.preparedStatements)
+  if (!names.some((name) => name.toLowerCase() === wanted)) throw notPrepared(node.name.value)
   return { updateType: 'DEALLOCATE', changes: [{ kind: 'DeallocatedPrepare', name: node.name.value }] }
 }

@@ -1,32 +1,31 @@
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryType } from '../front-end.ts'
-import type { SessionContext } from '../session.ts'
+import type { StatementText, ValidStatement } from '../parsed-statement.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
-import { parseStatement } from '../syntax/parser.ts'
-import { preparedText } from './prepared-statements.ts'
 
 /** The kind of a statement in Trino's classification; undefined if the text does not parse. */
-export function queryTypeOf(sql: string, session: Pick<SessionContext, 'preparedStatements'>): QueryType | undefined {
-  try {
-    return typeOf(parseStatement(sql), session)
-  } catch {
-    // The error is reported when the statement is analyzed.
-    return undefined
-  }
+export function queryTypeOf(text: StatementText): QueryType | undefined {
+  return typeOfText(text, true)
 }
 
-function typeOf(statement: Statement, session: Pick<SessionContext, 'preparedStatements'>): QueryType | undefined {
+/** @param mayExecute whether the text may execute the client's prepared statements: an executed text may not */
+function typeOfText(text: StatementText, mayExecute: boolean): QueryType | undefined {
+  const parsed = text.parse()
+  return parsed.kind === 'valid' ? typeOf(parsed.tree, parsed, mayExecute) : undefined
+}
+
+function typeOf(statement: Statement, parsed: ValidStatement, mayExecute: boolean): QueryType | undefined {
   switch (statement.kind) {
     case 'Query':
       return 'SELECT'
     case 'Explain':
       return 'EXPLAIN'
     case 'ExplainAnalyze':
-      return typeOf(statement.statement, session)
+      return typeOf(statement.statement, parsed, mayExecute)
     case 'Execute':
-      return queryTypeOf(preparedText(session, statement.name.value), NO_OTHERS)
+      return parsed.inner && mayExecute ? typeOfText(parsed.inner, false) : undefined
     case 'ExecuteImmediate':
-      return queryTypeOf(statement.statement.value, NO_OTHERS)
+      return parsed.inner && typeOfText(parsed.inner, false)
     case 'DescribeInput':
     case 'DescribeOutput':
     case 'ShowCatalogs':
@@ -107,9 +106,3 @@ function typeOf(statement: Statement, session: Pick<SessionContext, 'preparedSta
       return unreachable(statement)
   }
 }
-
-/**
- * An executed text cannot execute the client's prepared statements. This bounds the recursion by the text's own
- * nesting.
- */
-const NO_OTHERS = { preparedStatements: {} }

@@ -16,12 +16,6 @@ const rules: Productions = {
   statement: parseAnyStatement,
 }
 
-export interface ParsedStatement {
-  readonly statement: Statement
-  /** The number of `?` in the whole text. */
-  readonly parameterCount: number
-}
-
 /**
  * Parses one statement of Trino's grammar, without a semicolon. Positions in errors count from `origin`, for a text
  * inside another text.
@@ -31,10 +25,13 @@ export function parseStatement(sql: string, origin?: ErrorLocation): Statement {
   return parseText(sql, parseAnyStatement, origin).node
 }
 
-/** A statement and the number of its parameters. */
-export function parseWithParameters(sql: string, origin?: ErrorLocation): ParsedStatement {
-  const { node, parameterCount } = parseText(sql, parseAnyStatement, origin)
-  return { statement: node, parameterCount }
+/** Parses a statement like `parseStatement`; also counts the `?` and the tokens of the whole text. */
+export function parseWithParameters(
+  sql: string,
+  origin?: ErrorLocation,
+): { readonly statement: Statement; readonly parameterCount: number; readonly tokenCount: number } {
+  const { node, parameterCount, tokenCount } = parseText(sql, parseAnyStatement, origin)
+  return { statement: node, parameterCount, tokenCount }
 }
 
 export function parseExpressionText(sql: string, origin?: ErrorLocation): Expression {
@@ -51,7 +48,7 @@ function parseText<T>(sql: string, production: (cursor: TokenCursor) => T, origi
     const node = production(cursor)
     if (!cursor.is('EOF')) cursor.fail()
     if (cursor.deferred !== undefined) throw cursor.deferred
-    return { node, parameterCount: cursor.parameterCount }
+    return { node, parameterCount: cursor.parameterCount, tokenCount: cursor.index }
   } catch (error) {
     throw error instanceof Mismatch ? explain(cursor, production, error.tokenIndex) : asUserError(cursor, error)
   }

@@ -1,9 +1,9 @@
 import { createCpuBudget, HoldsLoop, type CpuBudget } from '../../shared/cpu-budget.ts'
-import type { ExecuteImmediate, Insert } from './ast-statements.ts'
-import { parseStatement } from './parser.ts'
+import { StatementText, type ParsedStatement, type PreparedTexts } from '../parsed-statement.ts'
+import type { Insert } from './ast-statements.ts'
 import { reservedWords, tokenSet } from './keywords.ts'
 import { scanToken, skipBlank, startScan } from './lexer.ts'
-import { secretNodes, writesLiterals, type ParameterSecrets } from './secret-literals.ts'
+import { secretNodes, writesLiterals, type ParameterSecrets, type SecretNodes } from './secret-literals.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 import { holdsSecret, isSecretName, isSuspicious, redactComment, withoutUserInfo } from './secret-names.ts'
 import { createSecretValues, REDACTED } from './secret-values.ts'
@@ -24,9 +24,6 @@ export interface RedactedStatement extends RedactedText {
   readonly parameters: boolean
 }
 
-/** The prepared statements that the client sent with the statement, by name. */
-export type PreparedTexts = Readonly<Record<string, string>>
-
 const REPLACEMENT = "'***'"
 const NAME_REPLACEMENT = '"***"'
 
@@ -37,22 +34,22 @@ const NAME_REPLACEMENT = '"***"'
  * does not parse and names a secret, all literals are removed.
  */
 export function redactSecrets(sql: string, prepared: PreparedTexts = {}): RedactedText {
-  const { sql: text, redacted } = redactStatement(sql, prepared)
+  const { sql: text, redacted } = redactStatement(new StatementText(sql, prepared))
   return { sql: text, redacted }
 }
 
 /**
- * The CPU time that parsing one text may take. The statement is parsed again when it runs, with a budget of its own.
+ * The CPU time that parsing one text may take. A text that takes longer is parsed again when it runs, with a budget of
+ * its own.
  */
 const REDACTION_CPU_MS = 1_000
 
-/** Same as `redactSecrets`; also returns the removed values. */
+/** Same as `redactSecrets`; also returns the removed values. Parses the text only where it may hold a secret. */
 export function redactStatement(
-  sql: string,
-  prepared: PreparedTexts = {},
+  text: StatementText,
   { cpuMs = REDACTION_CPU_MS, intoSecrets = false, holdMs }: RedactionOptions = {},
 ): RedactedStatement {
-  return take(sql, { prepared, depth: 0, intoSecrets, cpu: createCpuBudget(cpuMs, () => new TooSlow(), { holdMs }) })
+  return take(text, { depth: 0, intoSecrets, cpu: createCpuBudget(cpuMs, () => new TooSlow(), { holdMs }) })
 }
 
 export interface RedactionOptions {
@@ -70,32 +67,34 @@ export interface RedactionOptions {
  * @returns names in lower case, from the catalog to the table as far as they are given
  */
 export function tablesOfBareInserts(
-  sql: string,
-  prepared: PreparedTexts = {},
+  text: StatementText,
   { holdMs }: Pick<RedactionOptions, 'holdMs'> = {},
 ): readonly (readonly string[])[] {
-  const runsAnother = /execute/i.test(sql)
-  const texts = [sql, ...(runsAnother ? Object.values(prepared) : [])].filter((text) => /insert/i.test(text))
+  const runsAnother = /execute/i.test(text.sql)
+  const texts = [text, ...(runsAnother ? text.prepared.texts.values() : [])].filter(({ sql }) => /insert/i.test(sql))
   if (texts.length === 0) return []
   const cpu = createCpuBudget(REDACTION_CPU_MS, () => new TooSlow(), { holdMs })
   const found: string[][] = []
-  const visit = (node: AnyNode): void => {
+  const visit = (node: AnyNode, inner: StatementText | undefined): void => {
     if (node.kind === 'Insert') {
       const { target, columns, query } = node as Insert
       if (columns === undefined && writesLiterals(query))
         found.push(target.parts.map(({ value }) => value.toLowerCase()))
-    } else if (node.kind === 'ExecuteImmediate') visitText((node as ExecuteImmediate).statement.value)
-    else if (wrapping.has(node.kind)) for (const child of childrenOf(node)) visit(child)
+    } else if (node.kind === 'ExecuteImmediate') {
+      if (inner) visitText(inner)
+    } else if (wrapping.has(node.kind)) for (const child of childrenOf(node)) visit(child, inner)
   }
-  const visitText = (text: string): void => {
+  const visitText = (inserting: StatementText): void => {
     try {
-      visit(cpu.run(() => parseStatement(text)))
+      const parsed = cpu.run(() => inserting.parse())
+      // A text that does not parse inserts nothing; running the statement reports the error.
+      if (parsed.kind === 'valid') visit(parsed.tree, parsed.inner)
     } catch (error) {
       if (error instanceof HoldsLoop) throw error
-      // A text that does not parse inserts nothing; running the statement reports the error.
+      // A text that takes too long loses all its literals anyway.
     }
   }
-  for (const text of texts) visitText(text)
+  for (const each of texts) visitText(each)
   return found
 }
 
@@ -104,18 +103,18 @@ const wrapping: ReadonlySet<string> = new Set(['Explain', 'ExplainAnalyze', 'Pre
 
 /** The state that a text shares with the texts inside it. */
 interface Taking {
-  readonly prepared: PreparedTexts
   readonly depth: number
   readonly intoSecrets: boolean
   readonly cpu: CpuBudget
 }
 
-function take(sql: string, taking: Taking): RedactedStatement {
+function take(text: StatementText, taking: Taking): RedactedStatement {
+  const { sql } = text
   // EXECUTE itself names no secret: the prepared text decides which arguments are secret.
   if (!isSuspicious(sql) && !/execute/i.test(sql) && !(taking.intoSecrets && /insert/i.test(sql)))
     return { sql, redacted: false, values: [], names: [], parameters: false }
   const found: Found = { edits: [], values: [], names: [], parameters: false }
-  const parsed = findInTree(sql, found, parametersOf(taking), taking.cpu)
+  const parsed = findInTree(text, found, taking)
   findInTokens(sql, found, parsed)
   findAgain(sql, found)
   const parts: string[] = []
@@ -126,9 +125,9 @@ function take(sql: string, taking: Taking): RedactedStatement {
     from = Math.max(from, edit.end)
   }
   parts.push(sql.slice(from))
-  const text = withoutUserInfo(parts.join(''), found.values)
+  const rest = withoutUserInfo(parts.join(''), found.values)
   const { values, names, parameters } = found
-  return { sql: text, redacted: text !== sql, values, names, parameters }
+  return { sql: rest, redacted: rest !== sql, values, names, parameters }
 }
 
 interface Edit {
@@ -147,25 +146,29 @@ interface Found {
 /** A text that is nested deeper than this is treated as a secret as a whole. */
 const MAX_DEPTH = 3
 
-function parametersOf({ prepared, depth, intoSecrets, cpu }: Taking): ParameterSecrets {
+function parametersOf(
+  { prepared }: StatementText,
+  inner: StatementText | undefined,
+  { depth, intoSecrets, cpu }: Taking,
+): ParameterSecrets {
   const known = new Map<string, RedactedStatement>()
-  const taken = (sql: string): RedactedStatement => {
-    const before = known.get(sql)
+  const taken = (text: StatementText): RedactedStatement => {
+    const before = known.get(text.sql)
     if (before) return before
-    const now = take(sql, { prepared, depth: depth + 1, intoSecrets, cpu })
-    known.set(sql, now)
+    const now = take(text, { depth: depth + 1, intoSecrets, cpu })
+    known.set(text.sql, now)
     return now
   }
   return {
     intoSecrets,
     ofPrepared(name) {
-      const wanted = name.toLowerCase()
-      const text = Object.entries(prepared).find(([key]) => key.toLowerCase() === wanted)?.[1]
+      const text = prepared.find(name)
       return text === undefined || depth >= MAX_DEPTH || taken(text).parameters
     },
     ofText(sql) {
       if (depth >= MAX_DEPTH) return { text: true, parameters: true }
-      const { redacted, parameters } = taken(sql)
+      // The arguments of EXECUTE IMMEDIATE may be texts of statements too.
+      const { redacted, parameters } = taken(inner?.sql === sql ? inner : new StatementText(sql, prepared))
       return { text: redacted, parameters }
     },
   }
@@ -177,9 +180,12 @@ class TooSlow extends Signal {}
 /** Whether the text was parsed. After `slow`, the role of its literals is unknown. */
 type Parsed = 'yes' | 'no' | 'slow'
 
-function findInTree(sql: string, found: Found, parameters: ParameterSecrets, cpu: CpuBudget): Parsed {
+function findInTree(text: StatementText, found: Found, taking: Taking): Parsed {
+  const { sql } = text
   try {
-    const secrets = cpu.run(() => secretNodes(parseStatement(sql), parameters))
+    const secrets = taking.cpu.run(() => secretsIn(text, text.parse(), taking))
+    // The error is reported when the statement runs, not here.
+    if (secrets === undefined) return 'no'
     for (const { kind, start, end, value } of secrets.nodes) {
       found.edits.push({ start, end, text: kind === 'name' ? NAME_REPLACEMENT : REPLACEMENT })
       if (kind === 'name') found.names.push(value)
@@ -190,9 +196,13 @@ function findInTree(sql: string, found: Found, parameters: ParameterSecrets, cpu
   } catch (error) {
     if (error instanceof HoldsLoop) throw error
     if (error instanceof TooSlow) found.parameters = true
-    // Errors are reported when the statement runs, not here.
+    // Other errors come back when the statement runs.
     return error instanceof TooSlow ? 'slow' : 'no'
   }
+}
+
+function secretsIn(text: StatementText, parsed: ParsedStatement, taking: Taking): SecretNodes | undefined {
+  return parsed.kind === 'valid' ? secretNodes(parsed.tree, parametersOf(text, parsed.inner, taking)) : undefined
 }
 
 /** @param raw the text as written, @param value the literal's value */

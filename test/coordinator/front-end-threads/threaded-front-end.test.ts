@@ -11,6 +11,7 @@ import type { ObjectRights } from '../../../src/shared/object-rights.ts'
 import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
 import type { BoundStatement, MetadataPort, SqlFrontEnd } from '../../../src/sql/front-end.ts'
 import { session, shopMetadata } from '../../support/front-end.ts'
+import { bindText, bindThreaded } from '../../support/bind-text.ts'
 
 const threads = new FrontEndThreads()
 afterAll(() => threads.stop())
@@ -48,19 +49,24 @@ describe('A long statement', () => {
   ])('gives the same analysis in a thread as in this process: %s', async (sql) => {
     const known = (run: Promise<BoundStatement>): Promise<unknown> =>
       run.then(withoutTimes, (error: unknown) => (error as EngineError).toFailure())
-    const inThread = await known(apart.analyzeStatement(long(sql), session, shopMetadata(), { owner }))
-    expect(inThread).toEqual(await known(here.analyzeStatement(long(sql), session, shopMetadata())))
+    const inThread = await known(bindThreaded(apart, long(sql), session, shopMetadata(), { owner }))
+    expect(inThread).toEqual(await known(bindText(here, long(sql), session, shopMetadata())))
   })
 
   it('is never analyzed on the event loop', async () => {
-    const never: SqlFrontEnd = { analyzeStatement: () => Promise.reject(new Error('read here')) }
+    const never: SqlFrontEnd = {
+      parse: () => {
+        throw new Error('read here')
+      },
+      bind: () => Promise.reject(new Error('read here')),
+    }
     const front = createThreadedFrontEnd(threads, never)
     const sql = `SELECT id FROM orders WHERE id IN (${list(20_000, String)})`
-    const analyzed = await front.analyzeStatement(sql, session, shopMetadata(), { owner })
+    const analyzed = await bindThreaded(front, sql, session, shopMetadata(), { owner })
     expect(analyzed.kind).toBe('query')
     const prepared = { ...session, preparedStatements: { p: long('SELECT 1') } }
-    expect((await front.analyzeStatement('EXECUTE p', prepared, shopMetadata(), { owner })).kind).toBe('query')
-    await expect(front.analyzeStatement('SELECT 1', session, shopMetadata(), { owner })).rejects.toThrow('read here')
+    expect((await bindThreaded(front, 'EXECUTE p', prepared, shopMetadata(), { owner })).kind).toBe('query')
+    await expect(bindThreaded(front, 'SELECT 1', session, shopMetadata(), { owner })).rejects.toThrow('read here')
   })
 
   it('keeps the table handle that the connector returned', async () => {
@@ -74,7 +80,7 @@ describe('A long statement', () => {
         return table
       },
     }
-    const analyzed = await apart.analyzeStatement(long('SELECT id FROM orders'), session, noting, { owner })
+    const analyzed = await bindThreaded(apart, long('SELECT id FROM orders'), session, noting, { owner })
     if (analyzed.kind !== 'query') throw new Error('no query')
     expect(analyzed.query.scans.map(({ handle }) => handles.has(handle))).toEqual([true])
   })
@@ -90,7 +96,7 @@ describe('A long statement', () => {
     } as unknown as ObjectRights
     const ruled = { ...session, rightsOf: () => rights }
     await expect(
-      apart.analyzeStatement(long('SELECT id FROM orders'), ruled, shopMetadata(), { owner }),
+      bindThreaded(apart, long('SELECT id FROM orders'), ruled, shopMetadata(), { owner }),
     ).rejects.toMatchObject({ errorName: 'PERMISSION_DENIED' })
     expect(asked).toContain('orders')
   })
@@ -98,13 +104,13 @@ describe('A long statement', () => {
   it('fails with the same error object that the catalog threw', async () => {
     const away = new EngineError('HIVE_BAD_DATA', 'The catalog is away', { retry: 'later' })
     const metadata: MetadataPort = { ...shopMetadata(), table: () => Promise.reject(away) }
-    await expect(apart.analyzeStatement(long('SELECT id FROM orders'), session, metadata, { owner })).rejects.toBe(away)
+    await expect(bindThreaded(apart, long('SELECT id FROM orders'), session, metadata, { owner })).rejects.toBe(away)
   })
 
   it('reports how long its steps took', async () => {
     const reported: unknown[] = []
     const onTimes = (times: unknown): void => void reported.push(times)
-    await apart.analyzeStatement(long('SELECT id FROM orders'), session, shopMetadata(), { owner, onTimes })
+    await bindThreaded(apart, long('SELECT id FROM orders'), session, shopMetadata(), { owner, onTimes })
     expect(reported.length).toBeGreaterThan(0)
   })
 })
@@ -114,14 +120,15 @@ describe('A short statement with a long analysis', () => {
     let begun = 0
     const holding = createSqlFrontEnd({ holdMs: LONGEST_HOLD_MS })
     const counted: SqlFrontEnd = {
-      analyzeStatement(...given) {
+      ...holding,
+      bind(...given) {
         begun++
-        return holding.analyzeStatement(...given)
+        return holding.bind(...given)
       },
     }
     const sql = `SELECT ${'transform(ARRAY[1], x -> '.repeat(60)}1${')'.repeat(60)}`
     const limited = { ...session, properties: { query_max_planning_time: '300ms' } }
-    const slow = createThreadedFrontEnd(threads, counted).analyzeStatement(sql, limited, shopMetadata(), { owner })
+    const slow = bindThreaded(createThreadedFrontEnd(threads, counted), sql, limited, shopMetadata(), { owner })
     await expect(slow).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
     expect(begun).toBe(1)
   })
@@ -136,9 +143,9 @@ describe('The threads of the front end', () => {
     const canceled = new AbortController()
     const waiting = new AbortController()
     const sql = `SELECT 1 FROM orders ORDER BY ${list(60_000, (i) => `id+${i}`)}`
-    const first = front.analyzeStatement(sql, session, shopMetadata(), { owner, signal: canceled.signal })
-    const second = front.analyzeStatement(sql, session, shopMetadata(), { owner, signal: waiting.signal })
-    const third = front.analyzeStatement(long('SELECT 1'), session, shopMetadata(), { owner })
+    const first = bindThreaded(front, sql, session, shopMetadata(), { owner, signal: canceled.signal })
+    const second = bindThreaded(front, sql, session, shopMetadata(), { owner, signal: waiting.signal })
+    const third = bindThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner })
     await sleep(50)
     waiting.abort(new Error('given up in the queue'))
     await expect(second).rejects.toThrow('given up in the queue')
@@ -151,10 +158,10 @@ describe('The threads of the front end', () => {
   it('fail a statement that needs more memory than the thread has, and go on with the next statement', async () => {
     const own = new FrontEndThreads({ most: 1, megabytes: 24 })
     const front = createThreadedFrontEnd(own)
-    await expect(front.analyzeStatement(endless, session, shopMetadata(), { owner })).rejects.toMatchObject({
+    await expect(bindThreaded(front, endless, session, shopMetadata(), { owner })).rejects.toMatchObject({
       errorName: 'EXCEEDED_LOCAL_MEMORY_LIMIT',
     })
-    expect((await front.analyzeStatement(long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
+    expect((await bindThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
     await own.stop()
   })
 
@@ -162,7 +169,7 @@ describe('The threads of the front end', () => {
     const own = new FrontEndThreads({ most: 1, cpuMs: 100 })
     const front = createThreadedFrontEnd(own)
     const sql = `SELECT 1 FROM orders ORDER BY ${list(60_000, (i) => `id+${i}`)}`
-    await expect(front.analyzeStatement(sql, session, shopMetadata(), { owner })).rejects.toMatchObject({
+    await expect(bindThreaded(front, sql, session, shopMetadata(), { owner })).rejects.toMatchObject({
       errorName: 'EXCEEDED_TIME_LIMIT',
     })
     await own.stop()
@@ -172,7 +179,7 @@ describe('The threads of the front end', () => {
     const own = new FrontEndThreads({ most: 1, idleMs: 1 })
     const front = createThreadedFrontEnd(own)
     for (let round = 0; round < 2; round++) {
-      expect((await front.analyzeStatement(long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
+      expect((await bindThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
       await sleep(20)
     }
     await own.stop()
@@ -183,7 +190,7 @@ describe('The threads of the front end', () => {
     const front = createThreadedFrontEnd(own)
     const order: string[] = []
     const run = async (user: string): Promise<void> => {
-      await front.analyzeStatement(long('SELECT 1'), session, shopMetadata(), { owner: { user, address: user } })
+      await bindThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner: { user, address: user } })
       order.push(user)
     }
     await Promise.all([...Array.from({ length: 6 }, () => run('many')), run('few')])

@@ -3,7 +3,7 @@ import { FrontEndThreads } from '../../../src/coordinator/front-end-threads/fron
 import { LONG_TEXT } from '../../../src/coordinator/front-end-threads/threaded-front-end.ts'
 import { limitOwners } from '../../../src/shared/limit-owner.ts'
 import { createPostedTexts } from '../../../src/coordinator/query/secrets/posted-texts.ts'
-import { groupedStatement } from '../../../src/coordinator/query/session/query-group.ts'
+import { recordedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
 import { sampleData } from '../../support/query-events.ts'
 import { shopMetadata } from '../../support/front-end.ts'
 
@@ -34,15 +34,17 @@ it.each([
   expect(short.created.redacted).toBe(redacted)
   expect(sealed.created.redacted).toBe(redacted)
   expect(sealed.created.sql.trim()).toBe(short.created.sql.trim())
-  expect(sealed.sql).toBe(long(sql))
+  expect(sealed.text.sql).toBe(long(sql))
 })
 
 it('`seal` and `findType` determine the query type of a long statement in the thread', async () => {
   const sql = long('INSERT INTO orders SELECT * FROM orders')
-  const { created } = await texts.seal(sql, session, rest)
-  expect(groupedStatement(created).queryType()).toBe('INSERT')
-  const recovered = { sql: long('EXPLAIN SELECT 1'), session: { ...session, preparedStatements: {} } }
+  const { text, type } = await texts.seal(sql, session, rest)
+  expect(type.get()).toBe('INSERT')
+  expect(text.parsed).toBeUndefined()
+  const recovered = recordedSubmission({ ...rest, session, sql: long('EXPLAIN SELECT 1') })
   await texts.findType(recovered)
-  expect(groupedStatement(recovered).queryType()).toBe('EXPLAIN')
-  expect(texts.findType({ sql: 'SELECT 1', session })).toBeUndefined()
+  expect(recovered.type.get()).toBe('EXPLAIN')
+  expect(recovered.text.parsed).toBeUndefined()
+  expect(texts.findType(recordedSubmission({ ...rest, session, sql: 'SELECT 1' }))).toBeUndefined()
 })

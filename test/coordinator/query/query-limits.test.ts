@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { HeldLimits } from '../../../src/coordinator/query/execution/held-limits.ts'
 import { planningBefore } from '../../../src/coordinator/query/execution/planning-before.ts'
+import { recordedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
 import {
   boundedProperties,
   queryLimits,
@@ -212,6 +213,6 @@ describe('The planning limit of a query that another coordinator began', () => {
 
   it('ignores the time before the restart for a CREATE TABLE AS, which may have waited for its client', () => {
     const state = foldQuery(QUERY_ID, [created(900, 'CREATE TABLE t AS SELECT 1 AS x'), recovered]) as LiveQuery
-    expect(planningBefore(state, Date.now())).toBe(0)
+    expect(planningBefore(state, recordedSubmission(state.created).type.get(), Date.now())).toBe(0)
   })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { QuerySession } from '../../../src/coordinator/query/stream/events.ts'
 import { sealedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
+import { StatementText } from '../../../src/sql/parsed-statement.ts'
 import { sampleData } from '../../support/query-events.ts'
 
 const MARK = 'hunter5marker'
@@ -31,12 +32,17 @@ describe('A sealed submission', () => {
     ['user agent', { userAgent: secret }],
     ['language', { language: secret }],
   ])('contains no secret of the session: %s', (_name, sent) => {
-    const { created } = sealedSubmission('SELECT 1', { ...session, ...sent }, rest)
+    const { created } = sealedSubmission(
+      new StatementText('SELECT 1', sent.preparedStatements),
+      { ...session, ...sent },
+      rest,
+    )
     expect(JSON.stringify(created)).not.toContain(MARK)
   })
 
   it('drops a tracestate with a secret, and keeps any other', () => {
-    const of = (tracestate: string) => sealedSubmission('SELECT 1', session, { ...rest, tracestate }).created.tracestate
+    const of = (tracestate: string) =>
+      sealedSubmission(new StatementText('SELECT 1'), session, { ...rest, tracestate }).created.tracestate
     expect(of(secret)).toBeUndefined()
     expect(of('congo=t61rcWkgMzE')).toBe('congo=t61rcWkgMzE')
   })

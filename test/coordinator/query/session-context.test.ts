@@ -7,6 +7,7 @@ import type { QueryId } from '../../../src/shared/ids.ts'
 import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
 import type { MetadataPort } from '../../../src/sql/front-end.ts'
 import { sampleData } from '../../support/query-events.ts'
+import { bindText } from '../../support/bind-text.ts'
 
 const rules = queryRulesOf(readRules('{"impersonation": [{ "original_user": "ada", "new_user": "etl_.*" }]}'))
 const frontEnd = createSqlFrontEnd()
@@ -20,7 +21,7 @@ function become(sql: string, user: string, originalUser?: string) {
     objectsOf: () => undefined,
     onRuleFault: () => {},
   })
-  return frontEnd.analyzeStatement(sql, { ...context, transactionId: 'NONE' }, {} as MetadataPort)
+  return bindText(frontEnd, sql, { ...context, transactionId: 'NONE' }, {} as MetadataPort)
 }
 
 describe('SET SESSION AUTHORIZATION', () => {

@@ -15,7 +15,8 @@ import type { QueryState } from '../../../src/coordinator/query/stream/state.ts'
 import { Fenced, LogUnavailable, type Checkpoint, type Recorded } from '../../../src/events/event-log.ts'
 import type { Failure } from '../../../src/shared/engine-error.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
-import { at, event, QUERY_ID } from '../../support/query-events.ts'
+import { recordedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
+import { at, event, QUERY_ID, sampleData } from '../../support/query-events.ts'
 import { limitOwners } from '../../../src/shared/limit-owner.ts'
 
 const page = { rows: 3, bytes: 30, sha256: 'ab', kept: 'log' as const, taskToken: 0 }
@@ -348,9 +349,7 @@ describe('A poll of a query that only the log knows', () => {
 })
 
 describe('A posted statement', () => {
-  const statement = { sql: 'SELECT 1', created: event('QueryCreated').data } as Parameters<
-    StatementService['submit']
-  >[0]
+  const statement = recordedSubmission(sampleData.QueryCreated)
 
   it('is refused while the coordinator stops, has too many open queries or lacks disk space for the log', async () => {
     await expect(serviceOf({ accepting: false }).submit(statement)).rejects.toThrow('The server is shutting down')

@@ -28,6 +28,7 @@ import { openReadModelBed, type ReadModelBed } from '../../support/read-models.t
 import { wireRows, type RenderedScan } from '../../support/rendered-rows.ts'
 import { askerNamed } from '../../support/asker.ts'
 import { knownOwner } from '../../../src/shared/limit-owner.ts'
+import { bindText } from '../../support/bind-text.ts'
 
 /** The number of queries that have left the read models, in two periods. */
 const ARCHIVED = 11
@@ -207,7 +208,7 @@ async function run(sql: string, asker: Asker, authorize: Authorize, pushed = tru
         },
       }
   const as = { ...session, user: asker.user, startTimeMillis: NOW, catalog: 'system', schema: 'history' }
-  const analyzed = await frontEnd.analyzeStatement(sql, as, metadata)
+  const analyzed = await bindText(frontEnd, sql, as, metadata)
   if (analyzed.kind !== 'query') throw new Error('no query')
   const texts = new Map<RenderedScan, string>()
   let read = 0

@@ -15,6 +15,7 @@ import { Fenced, LogChanged, LogUnavailable } from '../../../src/events/event-lo
 import { HttpProblem, sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
 import { sealedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
+import { StatementText } from '../../../src/sql/parsed-statement.ts'
 import { parseStatement } from '../../../src/sql/syntax/parser.ts'
 import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
@@ -100,7 +101,10 @@ beforeEach(async () => {
       waitingOfUser: 8,
       waitMs: 1000,
     }),
-    texts: { seal: async (sql, session, rest) => sealedSubmission(sql, session, rest) },
+    texts: {
+      seal: async (sql, session, rest) =>
+        sealedSubmission(new StatementText(sql, session.preparedStatements), session, rest),
+    },
     parse: parseStatement,
     uris,
     clock: { now: () => 1_000_000 },

@@ -13,6 +13,7 @@ import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { recordedSession } from '../../support/sql/fixed-metadata.ts'
 import { askerNamed } from '../../support/asker.ts'
+import { bindText } from '../../support/bind-text.ts'
 
 // All lists of names (information_schema, system.jdbc, system.metadata, SHOW) contain exactly the names that the user
 // may know, under any rules and any conditions, and for each way to ask a catalog.
@@ -231,7 +232,7 @@ describe('Lists of names', { timeout: 600_000 }, () => {
           const session = { ...recordedSession(), user, rightsOf: rightsOf(given) }
           const firsts = async (sql: string): Promise<unknown> => {
             try {
-              const analyzed = await frontEnd.analyzeStatement(sql, session, metadata)
+              const analyzed = await bindText(frontEnd, sql, session, metadata)
               if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
               const rows = await database.rows(analyzed.query.sql)
               expect(JSON.stringify(rows)).not.toContain(SECRET)

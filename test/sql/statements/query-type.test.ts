@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
+import { StatementText } from '../../../src/sql/parsed-statement.ts'
 import { queryTypeOf } from '../../../src/sql/statements/query-type.ts'
 
-const session = { preparedStatements: { p: 'DELETE FROM t', again: 'EXECUTE p', loop: 'EXPLAIN ANALYZE EXECUTE loop' } }
+const prepared = { p: 'DELETE FROM t', again: 'EXECUTE p', loop: 'EXPLAIN ANALYZE EXECUTE loop' }
 
 it.each([
   ['VALUES 1', 'SELECT'],
@@ -21,5 +22,5 @@ it.each([
   ['EXECUTE unknown', undefined],
   ['SELEKT 1', undefined],
 ])('The query type of a statement: %s: %s', (sql, type) => {
-  expect(queryTypeOf(sql, session)).toBe(type)
+  expect(queryTypeOf(new StatementText(sql, prepared))).toBe(type)
 })

@@ -6,6 +6,7 @@ import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
+import { bindText } from '../../support/bind-text.ts'
 
 const frontEnd = createSqlFrontEnd()
 
@@ -23,7 +24,7 @@ describe('SHOW STATS', () => {
     session: Partial<SessionContext> = {},
   ) {
     const port = { ...metadata, statistics: () => Promise.resolve(known) }
-    const analyzed = await frontEnd.analyzeStatement(sql, { ...recordedSession(), ...session }, port)
+    const analyzed = await bindText(frontEnd, sql, { ...recordedSession(), ...session }, port)
     if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
     return database.rows(analyzed.query.sql)
   }

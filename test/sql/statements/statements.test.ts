@@ -6,11 +6,12 @@ import type { SessionContext } from '../../../src/sql/session.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
 import { refusedStatements } from '../../support/sql/recorded-statements.ts'
+import { bindText } from '../../support/bind-text.ts'
 
 const frontEnd = createSqlFrontEnd()
 
 function analyze(sql: string, session: Partial<SessionContext> = {}): Promise<BoundStatement> {
-  return frontEnd.analyzeStatement(sql, recordedSession(session), fixedMetadata)
+  return bindText(frontEnd, sql, recordedSession(session), fixedMetadata)
 }
 
 async function changesOf(sql: string, session: Partial<SessionContext> = {}) {
@@ -362,7 +363,7 @@ describe('The errors of statements about the session and about objects', () => {
     const session = { clientCapabilities: [] }
     await expect(analyze('SET PATH a', session)).rejects.toThrow('SET PATH not supported by client')
     const { transactionId: _, ...noTransactions } = recordedSession()
-    const started = frontEnd.analyzeStatement('START TRANSACTION', noTransactions, fixedMetadata)
+    const started = bindText(frontEnd, 'START TRANSACTION', noTransactions, fixedMetadata)
     await expect(started).rejects.toThrow(expect.objectContaining({ errorName: 'INCOMPATIBLE_CLIENT' }))
   })
 

@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../chaos/random.ts'
 import { parseStatement } from '../../../src/sql/syntax/parser.ts'
-import { redactSecrets, tablesOfBareInserts, redactStatement } from '../../../src/sql/syntax/redact-secrets.ts'
+import { StatementText, type PreparedTexts } from '../../../src/sql/parsed-statement.ts'
+import {
+  redactSecrets,
+  redactStatement,
+  tablesOfBareInserts,
+  type RedactedStatement,
+  type RedactionOptions,
+} from '../../../src/sql/syntax/redact-secrets.ts'
+
+function redact(sql: string, prepared: PreparedTexts = {}, options: RedactionOptions = {}): RedactedStatement {
+  return redactStatement(new StatementText(sql, prepared), options)
+}
 
 describe('`redactSecrets` redacts secrets in statements', () => {
   it.each([
@@ -178,7 +189,7 @@ const prepared = { hidden: 'SELECT * FROM t WHERE lower(password) = lower(?)', p
 describe('A literal near the name of a secret', () => {
   it.each(statements)('is redacted, and the redacted statement still parses: %s', (sql) => {
     expect(() => parseStatement(sql)).not.toThrow()
-    const taken = redactStatement(sql, prepared)
+    const taken = redact(sql, prepared)
     expect(taken.sql).not.toContain(M)
     expect(taken.redacted).toBe(true)
     expect([...taken.values, ...taken.names].join(' ')).toContain(M)
@@ -187,7 +198,7 @@ describe('A literal near the name of a secret', () => {
   })
 
   it.each(broken)('is redacted in text that does not parse: %s', (sql) => {
-    const taken = redactStatement(sql)
+    const taken = redact(sql)
     expect(taken.sql).not.toContain(M)
     expect(taken.values.join(' ')).toContain(M)
   })
@@ -258,8 +269,8 @@ describe('`redactSecrets` leaves figures and unrelated literals as they are', ()
 describe('A text that is slow to parse', () => {
   it('loses all its literals, and its parameters count as secrets', () => {
     const sql = `SELECT 'harmless', 12 FROM t WHERE token_count > 1 AND x IN (${'1, '.repeat(5000)}1)`
-    expect(redactStatement(sql).redacted).toBe(false)
-    const taken = redactStatement(sql, {}, { cpuMs: 0 })
+    expect(redact(sql).redacted).toBe(false)
+    const taken = redact(sql, {}, { cpuMs: 0 })
     expect(taken.sql).toMatch(/^SELECT '\*\*\*', '\*\*\*' FROM t WHERE token_count > '\*\*\*'/)
     expect(taken.parameters).toBe(true)
   })
@@ -267,11 +278,11 @@ describe('A text that is slow to parse', () => {
   it('is not parsed beyond the limit of CPU time', () => {
     const sql = `SELECT ${'('.repeat(100)}token${')'.repeat(100)} IN (${'1, '.repeat(300_000)}1)`
     const before = process.cpuUsage()
-    redactStatement(sql, {}, { cpuMs: 20 })
+    redact(sql, {}, { cpuMs: 20 })
     const bounded = process.cpuUsage(before).user
     const unbounded = (() => {
       const start = process.cpuUsage()
-      redactStatement(sql, {}, { cpuMs: 1e9 })
+      redact(sql, {}, { cpuMs: 1e9 })
       return process.cpuUsage(start).user
     })()
     expect(bounded).toBeLessThan(unbounded)
@@ -295,11 +306,11 @@ describe('An INSERT without a list of columns', () => {
     ["SELECT 'insert into t'", []],
     ['INSERT INTO', []],
   ])('%s', (sql, tables) => {
-    expect(tablesOfBareInserts(sql, { p: 'INSERT INTO of.prepared VALUES (1)' })).toEqual(tables)
+    expect(tablesOfBareInserts(new StatementText(sql, { p: 'INSERT INTO of.prepared VALUES (1)' }))).toEqual(tables)
   })
 
   it('loses its literals if its table holds secrets, unlike an INSERT with a list', () => {
-    const taken = (sql: string, intoSecrets: boolean) => redactStatement(sql, {}, { intoSecrets }).sql
+    const taken = (sql: string, intoSecrets: boolean) => redact(sql, {}, { intoSecrets }).sql
     const insert = "INSERT INTO t VALUES (1, 'hunter2')"
     expect(taken(insert, false)).toBe(insert)
     expect(taken(insert, true)).toBe("INSERT INTO t VALUES ('***', '***')")
@@ -366,7 +377,7 @@ describe('Words for secrets in other languages', () => {
 })
 
 describe('A query whose rows go into a table of secrets', () => {
-  const taken = (sql: string) => redactStatement(sql, {}, { intoSecrets: true })
+  const taken = (sql: string) => redact(sql, {}, { intoSecrets: true })
 
   it.each([
     'INSERT INTO t SELECT orderkey FROM orders WHERE orderkey <= 7',
@@ -394,7 +405,7 @@ describe('A query whose rows go into a table of secrets', () => {
   })
 
   it('needs a check of its table only if it writes literals', () => {
-    expect(tablesOfBareInserts('INSERT INTO t SELECT a FROM u WHERE a <= 7')).toEqual([])
-    expect(tablesOfBareInserts("INSERT INTO t SELECT a, 'x' FROM u WHERE a <= 7")).toEqual([['t']])
+    expect(tablesOfBareInserts(new StatementText('INSERT INTO t SELECT a FROM u WHERE a <= 7'))).toEqual([])
+    expect(tablesOfBareInserts(new StatementText("INSERT INTO t SELECT a, 'x' FROM u WHERE a <= 7"))).toEqual([['t']])
   })
 })

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { sealedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
 import { createSecretValues } from '../../../src/sql/syntax/secret-values.ts'
+import { StatementText } from '../../../src/sql/parsed-statement.ts'
 import { redactStatement } from '../../../src/sql/syntax/redact-secrets.ts'
+
+const redactText = (sql: string) => redactStatement(new StatementText(sql))
 import { event, sampleData } from '../../support/query-events.ts'
 
 const list = (count: number, item: (i: number) => string, separator = ', '): string =>
@@ -31,7 +34,7 @@ describe('The secret values of a statement', () => {
   })
 
   it('may be as many as the words of a long comment', () => {
-    const { sql, values } = redactStatement(`SELECT 1 -- the password is ${list(190_000, () => 'ab1c', ' ')}`)
+    const { sql, values } = redactText(`SELECT 1 -- the password is ${list(190_000, () => 'ab1c', ' ')}`)
     expect(sql).toBe('SELECT 1 -- *** ')
     expect(values).toHaveLength(190_000)
   })
@@ -42,11 +45,11 @@ describe('The secret values of a statement', () => {
     const work = {
       repeating(size: number) {
         const half = 'a'.repeat(size)
-        redactStatement(`SELECT 1 WHERE password = '${half}b${half}' OR x = '${half}${half}${half}'`)
+        redactText(`SELECT 1 WHERE password = '${half}b${half}' OR x = '${half}${half}${half}'`)
       },
       many(size: number) {
         const sql = `CREATE VIEW v AS SELECT 1 FROM t WHERE password IN (${list(size / 25, (i) => `'v${i}x'`)})`
-        const { secrets } = sealedSubmission(sql, created.session, created)
+        const { secrets } = sealedSubmission(new StatementText(sql), created.session, created)
         const definition = { sql, columns: [], catalog: 'lake', schema: 's', runAsInvoker: false }
         const change = { kind: 'createView', schema: 's', table: 'v', definition, replace: false } as const
         secrets.seal(event('WritePrepared', 0, { prepared: { ...prepared, change } }))

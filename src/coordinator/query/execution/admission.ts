@@ -7,6 +7,8 @@ interface AdmissionPorts {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly entrant: Omit<Entrant, 'recovered' | 'moved'>
   readonly record: Recorder['record']
+  /** Called when the query has to wait for a place. */
+  readonly onWait: () => void
 }
 
 /** The query's place in its resource group, or the reason why it waits for one. */
@@ -45,6 +47,7 @@ export class Admission {
       this.#slot = free
       return
     }
+    this.#ports.onWait()
     const since = clock.monotonicMs()
     const { queued, slot } = groups.enter(entrant)
     await this.#wait(queued)

@@ -18,9 +18,9 @@ interface AnalysisPorts extends StatementRights {
   readonly limits: { readonly server: ServerBounds }
 }
 
-interface AnalysedStatement {
+interface SubmittedStatement {
   readonly queryId: QueryId
-  readonly submission: Pick<Submission, 'sql' | 'session' | 'created' | 'held'>
+  readonly submission: Pick<Submission, 'text' | 'session' | 'created' | 'held'>
   readonly startTimeMillis: number
   /** Aborted when the query ends before its time. */
   readonly signal: AbortSignal
@@ -29,13 +29,16 @@ interface AnalysedStatement {
 /** Analyses the statement and keeps the result with its cost: only this process knows them. */
 export class Analysis {
   readonly #ports: AnalysisPorts
-  readonly #statement: AnalysedStatement
+  readonly #statement: SubmittedStatement
   /** Present for a traced query. */
   readonly #calls: ConnectorCalls | undefined
   #times: FrontEndTimes | undefined
   #files: FileDigests = {}
+  #parsedBeforeMs = 0
+  /** Gives back the memory of the syntax tree. */
+  #releaseTree = (): void => {}
 
-  constructor(ports: AnalysisPorts, statement: AnalysedStatement) {
+  constructor(ports: AnalysisPorts, statement: SubmittedStatement) {
     this.#ports = ports
     this.#statement = statement
     this.#calls = statement.submission.created.sampled ? createConnectorCalls() : undefined
@@ -44,6 +47,11 @@ export class Analysis {
   /** Times of the front end's steps, once they are done. */
   get times(): FrontEndTimes | undefined {
     return this.#times
+  }
+
+  /** The time that parsing took, milliseconds, if the text was parsed before the analysis; else 0. */
+  get parsedBeforeMs(): number {
+    return this.#parsedBeforeMs
   }
 
   /** Digests of the files that were in force at the analysis. */
@@ -59,19 +67,37 @@ export class Analysis {
   async analyze(): Promise<BoundStatement> {
     const { frontEnd, metadata } = this.#ports
     const { queryId, submission, startTimeMillis, signal } = this.#statement
-    const characters = charactersOf(submission.sql, submission.session)
-    const { owner } = submission.held
+    const { text, session, held } = submission
+    const characters = charactersOf(text.sql, session)
+    const { owner } = held
     const asked = this.#calls ? this.#calls.noting(metadata) : metadata
     const isLong = characters >= LONG_TEXT
     const slice = isLong ? undefined : eventLoopSlice(characters, owner)
     if (slice) await slice
     this.#files = this.#ports.filesInForce()
-    return frontEnd.analyzeStatement(
-      submission.sql,
+    this.#parsedBeforeMs = text.parsed?.times.heldMs ?? 0
+    const bound = await frontEnd.bind(
+      text,
       sessionContext(queryId, submission, startTimeMillis, this.#ports, boundedProperties(this.#ports.limits.server)),
       isLong ? asked : inSlices(asked, characters, owner),
       { owner, signal, onTimes: (times) => void (this.#times = times) },
     )
+    this.#releaseTree()
+    // A write is bound a second time when its client follows.
+    if (bound.kind === 'write') this.#keepTree()
+    else text.forget()
+    return bound
+  }
+
+  /** Counts the syntax tree as memory of the query, or frees it where the limits leave no memory for it. */
+  #keepTree(): void {
+    const { text, held } = this.#statement.submission
+    if (text.parsed?.kind !== 'valid') return
+    try {
+      this.#releaseTree = held.more(text.parsed.treeBytes)
+    } catch {
+      text.forget()
+    }
   }
 
   /** Lists the splits that the scans of a query read. */

@@ -26,7 +26,7 @@ type Planned = QueryEventOf<'QueryPlanned'>['data']
 interface StatementParts {
   readonly deps: ExecutionDeps
   readonly run: RunContext
-  readonly created: Submission['created']
+  readonly submission: Submission
   readonly resumed: Resumption | undefined
   readonly admission: Admission
   readonly analysis: Analysis
@@ -39,30 +39,31 @@ interface StatementParts {
  * @throws the error that fails the query
  */
 export async function executeStatement(parts: StatementParts): Promise<void> {
-  const { deps, created, resumed, admission, analysis } = parts
+  const { deps, submission, resumed, admission, analysis } = parts
   if (resumed?.state.planned) return goOn(parts, resumed.state.planned)
   // Also asked of a statement that was accepted before: no event says whether this was checked.
   const { identity, queryId } = parts.run
   if (!deps.authorize(identity, { action: 'execute', queryId }))
     throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot execute query')
-  if (resumed && created.redacted) throw secretsNotKept()
+  if (resumed && submission.created.redacted) throw secretsNotKept()
   // The groups and the planning limit need the type of a statement that this process has not parsed yet.
-  if (resumed) await deps.texts.findType(created)
+  if (resumed) await deps.texts.findType(submission)
   const resumedAt = deps.clock.now()
   // A query that had a place keeps it.
   if (resumed?.state.kind === 'PLANNING') admission.occupy()
   else await admission.enter(resumed !== undefined)
   const analysisStart = deps.clock.monotonicMs()
-  parts.limits.planning(resumed && planningBefore(resumed.state, resumedAt))
+  parts.limits.planning(resumed && planningBefore(resumed.state, submission.type.get(), resumedAt))
   const analyzed = await analysis.analyze()
   parts.limits.narrow(propertiesOf(analyzed))
-  const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart) * 1e6)
+  const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart + analysis.parsedBeforeMs) * 1e6)
   return carryOut(parts, analyzed, analysisNanos)
 }
 
 /** Continues a planned query after a restart: it is not planned again, and published pages are not computed again. */
 async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
-  const { deps, run, created, admission, analysis, waiters } = parts
+  const { deps, run, admission, analysis, waiters } = parts
+  const { created } = parts.submission
   waiters.planIsKnown()
   admission.occupy()
   if (run.aggregate.intended.kind === 'FINISHING') return

@@ -1,4 +1,4 @@
-import { groupedStatement } from '../session/query-group.ts'
+import type { QueryType } from '../../../sql/front-end.ts'
 import type { LiveQuery } from '../stream/state.ts'
 
 /**
@@ -8,8 +8,11 @@ import type { LiveQuery } from '../stream/state.ts'
  *
  * @param now milliseconds since the epoch
  */
-export function planningBefore({ created, createdAt, queued, admitted }: LiveQuery, now: number): number {
-  const type = groupedStatement(created).queryType()
+export function planningBefore(
+  { createdAt, queued, admitted }: LiveQuery,
+  type: QueryType | undefined,
+  now: number,
+): number {
   if (type !== 'SELECT' && type !== 'DESCRIBE' && type !== 'EXPLAIN') return 0
   const untilQueued = (queued ? Date.parse(queued.at) : now) - Date.parse(createdAt)
   const sinceAdmitted = admitted ? now - Date.parse(admitted.at) : 0

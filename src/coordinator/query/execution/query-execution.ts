@@ -1,5 +1,4 @@
 import { propertyValue } from '../../../sql/session/session-properties.ts'
-import { groupedStatement } from '../session/query-group.ts'
 import { groupOfQuery, initialQueryState, isTerminal } from '../stream/state.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../telemetry/trace-context.ts'
 import type { QueryId } from '../../../shared/ids.ts'
@@ -67,7 +66,6 @@ class Execution implements QueryExecution {
   #headers: readonly ResponseHeader[] | undefined
 
   constructor(deps: ExecutionDeps, queryId: QueryId, submission: Submission, resumed: Resumption | undefined) {
-    const { created } = submission
     const parts = putTogether(deps, queryId, submission, resumed, (headers) => void (this.#headers = headers))
     const { admission, analysis, completion, limits, recorder, waiters } = parts
     this.queryId = queryId
@@ -80,7 +78,7 @@ class Execution implements QueryExecution {
     const run = createRunContext(parts)
 
     limits.begin(resumed?.state.planned)
-    executeStatement({ deps, run, created, resumed, admission, analysis, limits, waiters })
+    executeStatement({ deps, run, submission, resumed, admission, analysis, limits, waiters })
       .catch((error: unknown) => completion.failFor(error))
       .catch((error: unknown) => completion.unrecorded(error))
       .finally(() => {
@@ -212,12 +210,13 @@ function putTogether(
     entrant: {
       group: resumed ? groupOfQuery(resumed.state) : created.resourceGroup,
       owner: held.owner,
-      statement: groupedStatement(created),
+      statement: { session: created.session, queryType: () => submission.type.get() },
       priority: propertyValue(created.session, 'query_priority'),
       signal: work.signal,
       usage: () => figures.usage(),
     },
     record,
+    onWait: () => submission.text.forget(),
   })
   const { answersKeptMs } = deps.limits
   const completion = new Completion({
@@ -242,6 +241,7 @@ function putTogether(
   })
   aggregate.onValid(() => {
     if (isTerminal(aggregate.state.kind)) {
+      submission.text.forget()
       limits.dispose()
       waiters.planIsKnown()
       admission.leave()

@@ -27,8 +27,8 @@ export interface SubmitDeps {
 /** Accepts a statement, starts its query and waits until the client may see it: `StatementService.submit`. */
 export async function submitStatement(deps: SubmitDeps, statement: PostedStatement): Promise<QueryExecution> {
   admit(deps)
-  const { sql, created } = statement
-  const held = deps.memory.hold(deps.ownerOf(personOf(created)), statementBytes(sql, created))
+  const { text, created } = statement
+  const held = deps.memory.hold(deps.ownerOf(personOf(created)), statementBytes(text.sql, created))
   const execution = deps.start({ held, ...statement })
   deps.registry.add(execution)
   await untilCreated(execution, deps.limits.postLogWaitMs)

@@ -1,4 +1,5 @@
 import type { MetadataPort } from '../../../sql/front-end.ts'
+import type { StatementText } from '../../../sql/parsed-statement.ts'
 import { tablesOfBareInserts } from '../../../sql/syntax/redact-secrets.ts'
 import { isSecretName } from '../../../sql/syntax/secret-names.ts'
 import { withDeadline } from '../../../shared/deadline.ts'
@@ -14,11 +15,11 @@ const LOOK_MS = 5_000
  */
 export function insertsSecrets(
   metadata: Pick<MetadataPort, 'table'>,
-  sql: string,
-  session: Pick<QuerySession, 'catalog' | 'schema' | 'preparedStatements'>,
+  text: StatementText,
+  session: Pick<QuerySession, 'catalog' | 'schema'>,
   holdMs?: number,
 ): Promise<boolean> | undefined {
-  const tables = tablesOfBareInserts(sql, session.preparedStatements, { holdMs })
+  const tables = tablesOfBareInserts(text, { holdMs })
   return tables.length === 0 ? undefined : haveSecretColumns(metadata, tables, session)
 }
 

@@ -2,13 +2,13 @@ import { HoldsLoop } from '../../../shared/cpu-budget.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import type { LimitOwnerOf } from '../../../shared/limit-owner.ts'
 import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
-import type { MetadataPort } from '../../../sql/front-end.ts'
+import type { MetadataPort, QueryType } from '../../../sql/front-end.ts'
+import { StatementText } from '../../../sql/parsed-statement.ts'
 import type { FrontEndThreads } from '../../front-end-threads/front-end-threads.ts'
 import { charactersOf, LONG_TEXT, LONGEST_HOLD_MS } from '../../front-end-threads/threaded-front-end.ts'
 import type { QueryEventOf, QuerySession } from '../stream/events.ts'
 import { personOf } from '../session/session-identity.ts'
 import { haveSecretColumns, insertsSecrets } from './insert-secrets.ts'
-import { rememberQueryType } from '../session/query-group.ts'
 import { findSecrets, sealedSubmission, type FoundSecrets, type PostedStatement } from './query-secrets.ts'
 
 type Created = QueryEventOf<'QueryCreated'>['data']
@@ -24,8 +24,8 @@ export interface PostedTexts {
     session: QuerySession,
     rest: Omit<Created, 'sql' | 'redacted' | 'session'>,
   ): Promise<PostedStatement>
-  /** Determines the type of a long statement: `groupedStatement` then knows it without parsing. */
-  findType(created: Pick<Created, 'sql' | 'session'>): Promise<void> | undefined
+  /** Finds the type of a long statement that another coordinator recorded, so that this thread need not parse it. */
+  findType(statement: Pick<PostedStatement, 'text' | 'session' | 'type'>): Promise<void> | undefined
 }
 
 export interface PostedTextsDeps {
@@ -36,18 +36,24 @@ export interface PostedTextsDeps {
   readonly typeIsAsked: () => boolean
 }
 
+interface Found {
+  readonly secrets: FoundSecrets
+  /** The type of the recorded statement, if a thread has found it. */
+  readonly typed?: { readonly type: QueryType | undefined }
+}
+
 export function createPostedTexts({ threads, metadata, typeIsAsked, ownerOf }: PostedTextsDeps): PostedTexts {
-  async function findHere(sql: string, session: QuerySession, owner: SlotOwner): Promise<FoundSecrets> {
-    const slice = eventLoopSlice(sql.length, owner)
+  async function findHere(text: StatementText, session: QuerySession, owner: SlotOwner): Promise<Found> {
+    const slice = eventLoopSlice(text.sql.length, owner)
     if (slice) await slice
-    const looked = insertsSecrets(metadata, sql, session, LONGEST_HOLD_MS)
+    const looked = insertsSecrets(metadata, text, session, LONGEST_HOLD_MS)
     const intoSecrets = looked ? await looked : false
-    return findSecrets(sql, session, { intoSecrets, holdMs: LONGEST_HOLD_MS })
+    return { secrets: findSecrets(text, session, { intoSecrets, holdMs: LONGEST_HOLD_MS }) }
   }
 
-  async function findApart(sql: string, session: QuerySession, owner: SlotOwner): Promise<FoundSecrets> {
+  async function findApart({ sql }: StatementText, session: QuerySession, owner: SlotOwner): Promise<Found> {
     const task = { kind: 'findSecrets', sql, session, withType: typeIsAsked() } as const
-    const { type, ...found } = await threads.run(
+    const { type, ...secrets } = await threads.run(
       task,
       {
         async later(asked) {
@@ -57,32 +63,32 @@ export function createPostedTexts({ threads, metadata, typeIsAsked, ownerOf }: P
       },
       { owner },
     )
-    if (task.withType) rememberQueryType(found, type)
-    return found
+    return task.withType ? { secrets, typed: { type } } : { secrets }
   }
 
-  async function find(sql: string, session: QuerySession, owner: SlotOwner): Promise<FoundSecrets> {
-    if (charactersOf(sql, session) >= LONG_TEXT) return findApart(sql, session, owner)
+  async function find(text: StatementText, session: QuerySession, owner: SlotOwner): Promise<Found> {
+    if (charactersOf(text.sql, session) >= LONG_TEXT) return findApart(text, session, owner)
     try {
-      return await findHere(sql, session, owner)
+      return await findHere(text, session, owner)
     } catch (error) {
-      if (error instanceof HoldsLoop) return findApart(sql, session, owner)
+      if (error instanceof HoldsLoop) return findApart(text, session, owner)
       throw error
     }
   }
 
   return {
     async seal(sql, session, rest) {
-      return sealedSubmission(sql, session, rest, await find(sql, session, ownerOf(personOf({ session }))))
+      const text = new StatementText(sql, session.preparedStatements)
+      const { secrets, typed } = await find(text, session, ownerOf(personOf({ session })))
+      const sealed = sealedSubmission(text, session, rest, secrets)
+      if (typed) sealed.type.remember(typed.type)
+      return sealed
     },
-    findType(created) {
-      const { sql, session } = created
+    findType({ text: { sql }, session, type }) {
       if (charactersOf(sql, session) < LONG_TEXT) return undefined
       const task = { kind: 'queryType', sql, preparedStatements: session.preparedStatements } as const
       const host = { later: () => Promise.reject(new Error('The kind of a statement depends on nothing else')) }
-      return threads
-        .run(task, host, { owner: ownerOf(personOf({ session })) })
-        .then((type) => rememberQueryType(created, type))
+      return threads.run(task, host, { owner: ownerOf(personOf({ session })) }).then((found) => type.remember(found))
     },
   }
 }

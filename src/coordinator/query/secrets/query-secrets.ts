@@ -1,8 +1,12 @@
 import type { WriteTarget } from '../../../connectors/spi/table-writer.ts'
 import type { Failure } from '../../../shared/engine-error.ts'
-import { redactStatement, type RedactionOptions } from '../../../sql/syntax/redact-secrets.ts'
+import type { QueryType } from '../../../sql/front-end.ts'
+import { StatementText } from '../../../sql/parsed-statement.ts'
+import { queryTypeOf } from '../../../sql/statements/query-type.ts'
+import { redactSecrets, redactStatement, type RedactionOptions } from '../../../sql/syntax/redact-secrets.ts'
 import { holdsSecret, isSecretName, withoutUserInfo } from '../../../sql/syntax/secret-names.ts'
 import { createSecretValues, REDACTED } from '../../../sql/syntax/secret-values.ts'
+import { RecordedType } from '../session/recorded-type.ts'
 import type { PlanOutline, QueryEvent, QueryEventOf, QuerySession } from '../stream/events.ts'
 
 type Created = QueryEventOf<'QueryCreated'>['data']
@@ -17,12 +21,13 @@ export interface QuerySecrets {
 /** A statement as it was posted, and the part of it that may be shown: `sealedSubmission` makes it. */
 export interface PostedStatement {
   /** As typed: this text is run. */
-  readonly sql: string
+  readonly text: StatementText
   /** As sent: the statement runs with it. */
   readonly session: QuerySession
   readonly secrets: QuerySecrets
   /** The data of QueryCreated, without secrets. */
   readonly created: QueryEventOf<'QueryCreated'>['data']
+  readonly type: RecordedType
 }
 
 const NO_SECRETS: QuerySecrets = { seal: (event) => event }
@@ -41,33 +46,38 @@ export interface FoundSecrets {
 }
 
 /**
- * @param sql as typed
- * @param session as sent
+ * @param text as typed
+ * @param session as sent; its prepared statements are those of the text
  */
 export function findSecrets(
-  sql: string,
+  text: StatementText,
   session: QuerySession,
   options: Pick<RedactionOptions, 'intoSecrets' | 'holdMs'> = {},
 ): FoundSecrets {
-  const statement = redactStatement(sql, session.preparedStatements, options)
+  const statement = redactStatement(text, options)
   const values = [...statement.values]
-  const shown = sealedSession(session, values, options)
-  const runsPrepared = /execute|describe/i.test(sql)
+  const shown = sealedSession(text, session, values, options)
+  const runsPrepared = /execute|describe/i.test(text.sql)
   const redacted = statement.redacted || (runsPrepared && shown.preparedStatements !== session.preparedStatements)
   return { sql: statement.sql, redacted, session: shown, values, names: statement.names }
 }
 
+/** The type of a statement by what is recorded of it. Parses the recorded text, if that is another one. */
+export function recordedTypeOf(text: StatementText, found: FoundSecrets): QueryType | undefined {
+  return queryTypeOf(found.redacted ? new StatementText(found.sql, found.session.preparedStatements) : text)
+}
+
 /**
  * Prepares a posted statement: its text and session for execution, and the data of it that may be kept.
- * @param sql as typed
- * @param session as sent
+ * @param text as typed
+ * @param session as sent; its prepared statements are those of the text
  * @param rest the other data of QueryCreated
  */
 export function sealedSubmission(
-  sql: string,
+  text: StatementText,
   session: QuerySession,
   rest: Omit<Created, 'sql' | 'redacted' | 'session'>,
-  found: FoundSecrets = findSecrets(sql, session),
+  found: FoundSecrets = findSecrets(text, session),
 ): PostedStatement {
   const { redacted, names } = found
   const values = [...found.values]
@@ -75,14 +85,16 @@ export function sealedSubmission(
   // A tracestate that holds a secret is dropped whole: a part of it is useless to a tracer.
   const kept = tracestate === undefined || sealedText(tracestate, values) !== tracestate ? {} : { tracestate }
   const created: Created = { ...others, ...kept, sql: found.sql, redacted, session: found.session }
-  if (!redacted && values.length === 0) return { sql, session, created, secrets: NO_SECRETS }
-  return { sql, session, created, secrets: secretsOf(redacted, values, names) }
+  const secrets = !redacted && values.length === 0 ? NO_SECRETS : secretsOf(redacted, values, names)
+  return { text, session, created, secrets, type: new RecordedType(() => recordedTypeOf(text, found)) }
 }
 
 /** A statement that another process began: this process knows only that it has secrets, not which. */
 export function recordedSubmission(created: Created): PostedStatement {
   const secrets = created.redacted ? secretsOf(true, [], []) : NO_SECRETS
-  return { sql: created.sql, session: created.session, created, secrets }
+  const { sql, session } = created
+  const text = new StatementText(sql, session.preparedStatements)
+  return { text, session, created, secrets, type: new RecordedType(() => queryTypeOf(text)) }
 }
 
 /** Whether this is the recorded rest of a change whose text had secrets. Then the change cannot be made any more. */
@@ -90,7 +102,12 @@ export function isTakenOut(created: Created, change: WriteTarget['change']): boo
   return created.redacted && JSON.stringify(change).includes(REDACTED)
 }
 
-function sealedSession(session: QuerySession, values: string[], options: RedactionOptions): QuerySession {
+function sealedSession(
+  { prepared }: StatementText,
+  session: QuerySession,
+  values: string[],
+  options: RedactionOptions,
+): QuerySession {
   const { preparedStatements } = session
   const texts = sealedTexts(session, values)
   const sealed = { ...session, ...texts }
@@ -100,8 +117,8 @@ function sealedSession(session: QuerySession, values: string[], options: Redacti
       values.push(value)
       return REDACTED
     })
-  sealed.preparedStatements = mapValues(preparedStatements, (text) => {
-    const taken = redactStatement(text, preparedStatements, options)
+  sealed.preparedStatements = mapValues(preparedStatements, (_sql, name) => {
+    const taken = redactStatement(prepared.texts.get(name)!, options)
     for (const value of [...taken.values, ...taken.names]) values.push(value)
     return taken.sql
   })
@@ -253,7 +270,7 @@ function sealedChange({ change, columns: stored }: Changed, clean: (text: string
     const { sql, comment, columns } = change.definition
     const definition = {
       ...change.definition,
-      sql: sql.length > LONGEST_VIEW ? REDACTED : clean(redactStatement(sql).sql),
+      sql: sql.length > LONGEST_VIEW ? REDACTED : clean(redactSecrets(sql).sql),
       columns: columns.map((column) => commented(column, clean)),
       ...(comment !== undefined && { comment: clean(comment) }),
     }

@@ -24,6 +24,7 @@ function admissionsTo(groups = createResourceGroups({ running: 1, queued: 1 })) 
           for (const step of recorded) if (typeof step === 'object') steps.push(step)
           return Promise.resolve()
         },
+        onWait: () => {},
       })
     },
   }

@@ -5,6 +5,7 @@ import { expect, it } from 'vitest'
 import { Analysis } from '../../../../src/coordinator/query/execution/analysis.ts'
 import type { ThreadedFrontEnd } from '../../../../src/coordinator/front-end-threads/threaded-front-end.ts'
 import type { MetadataPort } from '../../../../src/sql/front-end.ts'
+import { StatementText } from '../../../../src/sql/parsed-statement.ts'
 import { sampleData } from '../../../support/query-events.ts'
 import { literals } from '../../../support/statement-bed.ts'
 import { createStatementMemory } from '../../../../src/coordinator/dispatch/statement-memory.ts'
@@ -17,7 +18,7 @@ it('an analysis yields to the event loop before it starts and after each catalog
     reported.push('work')
   }
   const frontEnd = {
-    async analyzeStatement(_sql, _session, metadata) {
+    async bind(_text, _session, metadata) {
       work()
       await metadata.tables('tpch')
       work()
@@ -30,7 +31,7 @@ it('an analysis yields to the event loop before it starts and after each catalog
   const memory = createStatementMemory({ totalBytes: 1e9, userBytes: 1e9, addressBytes: 1e9 })
   const held = memory.hold(knownOwner('alice'), 0)
   const submission = {
-    sql: 'SELECT 1',
+    text: new StatementText('SELECT 1'),
     session: sampleData.QueryCreated.session,
     created: sampleData.QueryCreated,
     held,
