@@ -1,4 +1,3 @@
-import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { accessOf, type AccessControl } from '../access-control.ts'
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
@@ -7,7 +6,8 @@ import type { StatementInput } from '../statement-input.ts'
 import type { QualifiedName } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
-import { childrenOf, type AnyNode } from '../syntax/tree.ts'
+import { namesOfTables } from '../syntax/names-of-tables.ts'
+import type { AnyNode } from '../syntax/tree.ts'
 import { parseExpressionText, parseStatement } from '../syntax/parser.ts'
 
 /** The maximum depth of views that read views. */
@@ -74,7 +74,7 @@ export async function resolve(
 
   const visit = async (node: AnyNode, { at, access, depth }: NameScope): Promise<void> => {
     const names = budget
-      .run(() => tableNames(node))
+      .run(() => namesOfTables(node))
       .flatMap((name) => {
         try {
           return [qualify(name, at)]
@@ -166,33 +166,4 @@ function parsed<T>(parse: () => T): T | undefined {
     if (error instanceof EngineError) return undefined
     throw error
   }
-}
-
-/** Every table that a node names, except names that enclosing WITH clauses define. */
-function tableNames(
-  node: AnyNode,
-  defined: ReadonlySet<string> = new Set(),
-  found: QualifiedName[] = [],
-): readonly QualifiedName[] {
-  tick()
-  if (node.kind === 'Table') {
-    const { name } = node as AnyNode & { readonly name: QualifiedName }
-    if (name.parts.length > 1 || !defined.has(name.parts[0]!.value.toLowerCase())) found.push(name)
-    return found
-  }
-  if (node.kind === 'Query') {
-    const query = node as Query
-    if (query.with !== undefined) {
-      const names = new Set(defined)
-      for (const { name, query: inner } of query.with.queries) {
-        if (query.with.recursive) names.add(name.value.toLowerCase())
-        tableNames(inner, new Set(names), found)
-        names.add(name.value.toLowerCase())
-      }
-      for (const child of childrenOf(query)) if (child.kind !== 'With') tableNames(child, names, found)
-      return found
-    }
-  }
-  for (const child of childrenOf(node)) tableNames(child, defined, found)
-  return found
 }

@@ -1,0 +1,200 @@
+import type { FunctionCall, Identifier, QualifiedName } from './syntax/ast.ts'
+import type { TableFunctionInvocation } from './syntax/ast-query.ts'
+import type { Statement } from './syntax/ast-statements.ts'
+import type { ParsedStatement, StatementText } from './parsed-statement.ts'
+import { queryTypeOf } from './statements/query-type.ts'
+import { namesOfTables } from './syntax/names-of-tables.ts'
+import { childrenOf, type AnyNode } from './syntax/tree.ts'
+
+/** The name of an object as written, in lower case: from the catalog on, as far as the parts are given. */
+export type NameAsWritten = readonly string[]
+
+/** The names in a statement, before any catalog is asked: a table that is read may be a view of other tables. */
+export interface StatementNames {
+  readonly reads: readonly NameAsWritten[]
+  /** The tables and views that the statement changes, creates or drops. */
+  readonly writes: readonly NameAsWritten[]
+  /** The catalogs that the statement names, also without a table: `SHOW SCHEMAS FROM c`, `c.s.f(x)`. */
+  readonly catalogs: readonly string[]
+}
+
+type Fields = Partial<Record<Statement['kind'], readonly string[]>>
+
+/** The fields that hold the name of a table or view which the statement changes. */
+const WRITTEN: Fields = {
+  Insert: ['target'],
+  Delete: ['table'],
+  Update: ['table'],
+  Merge: ['target'],
+  TruncateTable: ['table'],
+  Analyze: ['table'],
+  TableExecute: ['table'],
+  RefreshMaterializedView: ['name'],
+  CreateTable: ['name'],
+  CreateTableAsSelect: ['name'],
+  DropTable: ['name'],
+  RenameTable: ['source', 'target'],
+  SetProperties: ['name'],
+  AddColumn: ['table'],
+  RenameColumn: ['table'],
+  DropColumn: ['table'],
+  SetColumnType: ['table'],
+  DropNotNullConstraint: ['table'],
+  CreateView: ['name'],
+  DropView: ['name'],
+  RenameView: ['source', 'target'],
+  RefreshView: ['name'],
+  CreateMaterializedView: ['name'],
+  DropMaterializedView: ['name'],
+  RenameMaterializedView: ['source', 'target'],
+}
+
+/** The fields that hold the name of a schema, `catalog.schema`. */
+const SCHEMAS: Fields = {
+  CreateSchema: ['name'],
+  DropSchema: ['name'],
+  RenameSchema: ['source'],
+  ShowTables: ['schema'],
+  ShowFunctions: ['schema'],
+}
+
+/** The fields that hold the name of a catalog. */
+const CATALOGS: Fields = {
+  Use: ['catalog'],
+  SetRole: ['catalog'],
+  ShowSchemas: ['catalog'],
+  ShowRoles: ['catalog'],
+  ShowRoleGrants: ['catalog'],
+  CreateRole: ['catalog'],
+  DropRole: ['catalog'],
+  GrantRoles: ['catalog'],
+  RevokeRoles: ['catalog'],
+  CreateCatalog: ['name'],
+  DropCatalog: ['name'],
+}
+
+/**
+ * The names in a statement, and in the text that it executes or describes. A text that is no statement has none.
+ */
+export function namesIn(parsed: ParsedStatement): StatementNames {
+  const found = new Names()
+  if (parsed.kind === 'valid') found.add(parsed.tree, parsed.inner)
+  return found.all()
+}
+
+/** Whether a statement only reads. False for a text that is no statement. */
+export function readsOnly(text: StatementText): boolean {
+  const type = queryTypeOf(text)
+  return type === 'SELECT' || type === 'DESCRIBE' || type === 'EXPLAIN'
+}
+
+class Names {
+  readonly #reads = new Map<string, NameAsWritten>()
+  readonly #writes = new Map<string, NameAsWritten>()
+  readonly #catalogs = new Set<string>()
+
+  add(statement: Statement, inner: StatementText | undefined): void {
+    switch (statement.kind) {
+      case 'Explain':
+      case 'ExplainAnalyze':
+        return this.add(statement.statement, inner)
+      case 'Execute':
+      case 'ExecuteImmediate':
+      case 'DescribeInput':
+      case 'DescribeOutput': {
+        const executed = inner?.parse()
+        if (executed?.kind === 'valid' && !isExecuting(executed.tree)) this.add(executed.tree, undefined)
+        return
+      }
+      case 'Prepare':
+        // Preparing a statement uses none of its tables.
+        return
+      default:
+        return this.#addOwn(statement)
+    }
+  }
+
+  all(): StatementNames {
+    return { reads: [...this.#reads.values()], writes: [...this.#writes.values()], catalogs: [...this.#catalogs] }
+  }
+
+  #addOwn(statement: Statement): void {
+    for (const name of namesAt(statement, WRITTEN)) this.#table(partsOf(name), this.#writes)
+    for (const name of namesAt(statement, SCHEMAS)) this.#catalogOf(partsOf(name), 2)
+    for (const name of namesAt(statement, CATALOGS)) this.#catalogOf(partsOf(name), 1)
+    for (const name of namesOfTables(statement)) this.#table(partsOf(name), this.#reads)
+    this.#addByType(statement)
+    this.#addFunctions(statement)
+  }
+
+  /** Statements whose names are of different objects by the words before them. */
+  #addByType(statement: Statement): void {
+    switch (statement.kind) {
+      case 'ShowColumns':
+        return this.#table(partsOf(statement.table), this.#reads)
+      case 'ShowCreate': {
+        const parts = partsOf(statement.name)
+        if (statement.type === 'SCHEMA') return this.#catalogOf(parts, 2)
+        return statement.type === 'FUNCTION' ? this.#catalogOf(parts, 3) : this.#table(parts, this.#reads)
+      }
+      case 'CommentOn': {
+        const parts = partsOf(statement.name)
+        return this.#table(statement.type === 'COLUMN' ? parts.slice(0, -1) : parts, this.#writes)
+      }
+      case 'CreateTable':
+        for (const element of statement.elements)
+          if (element.kind === 'LikeTable') this.#table(partsOf(element.table), this.#reads)
+        return
+      case 'SetAuthorization': {
+        const parts = partsOf(statement.name)
+        return statement.entityKind === 'SCHEMA' ? this.#catalogOf(parts, 2) : this.#table(parts, this.#writes)
+      }
+      case 'Grant':
+      case 'Revoke':
+      case 'Deny': {
+        const parts = partsOf(statement.object.name)
+        return statement.object.entityKind === 'SCHEMA' ? this.#catalogOf(parts, 2) : this.#table(parts, this.#writes)
+      }
+      case 'SetSession':
+      case 'ResetSession':
+        return this.#catalogOf(partsOf(statement.name), 2)
+      case 'Call':
+        return this.#catalogOf(partsOf(statement.name), 3)
+      default:
+    }
+  }
+
+  #addFunctions(node: AnyNode): void {
+    if (node.kind === 'FunctionCall' || node.kind === 'TableFunctionInvocation')
+      this.#catalogOf(partsOf((node as FunctionCall | TableFunctionInvocation).name), 3)
+    for (const child of childrenOf(node)) this.#addFunctions(child)
+  }
+
+  #table(parts: NameAsWritten, to: Map<string, NameAsWritten>): void {
+    to.set(JSON.stringify(parts), parts)
+    this.#catalogOf(parts, 3)
+  }
+
+  /** Adds the first part as a catalog, if the name has as many parts as a name with a catalog. */
+  #catalogOf(parts: NameAsWritten, complete: number): void {
+    if (parts.length === complete) this.#catalogs.add(parts[0]!)
+  }
+}
+
+/** An executed text may not execute another one. */
+function isExecuting({ kind }: Statement): boolean {
+  return kind === 'Execute' || kind === 'ExecuteImmediate'
+}
+
+function namesAt(statement: Statement, fields: Fields): readonly (Identifier | QualifiedName)[] {
+  const values = new Map<string, unknown>(Object.entries(statement))
+  return (fields[statement.kind] ?? []).flatMap((field) => {
+    const name = values.get(field) as Identifier | QualifiedName | undefined
+    return name ? [name] : []
+  })
+}
+
+function partsOf(name: Identifier | QualifiedName): NameAsWritten {
+  const parts = name.kind === 'Identifier' ? [name] : name.parts
+  return parts.map(({ value }) => value.toLowerCase())
+}
