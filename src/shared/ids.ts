@@ -31,6 +31,9 @@ export function queryOfStream(stream: string): QueryId {
   return stream as QueryId
 }
 
+/** The stage that gives the client its result. It runs in the coordinator; all other stages run on workers. */
+export const ROOT_STAGE = 0
+
 export function stageId(queryId: QueryId, stage: number): StageId {
   return `${queryId}.${stage}` as StageId
 }

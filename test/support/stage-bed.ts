@@ -1,4 +1,5 @@
 import type { QueryCommand } from '../../src/coordinator/query/stream/decider.ts'
+import type { QueryEventOf } from '../../src/coordinator/query/stream/events.ts'
 import { createQueryAggregate } from '../../src/coordinator/query/stream/query-aggregate.ts'
 import { createRecorder } from '../../src/coordinator/query/stream/recorder.ts'
 import type { RunContext } from '../../src/coordinator/query/execution/run-context.ts'
@@ -9,7 +10,7 @@ import type { WorkerDirectory, WorkerNode } from '../../src/coordinator/schedule
 import type { Fragment } from '../../src/execution/api/fragment.ts'
 import type { TaskStatus } from '../../src/execution/api/task.ts'
 import { parseNodeId, type TaskId } from '../../src/shared/ids.ts'
-import type { StagePlan } from '../../src/planner/stage-plan.ts'
+import type { Stage } from '../../src/planner/query-plan.ts'
 import { QUERY_ID, sampleData, taskStats } from './query-events.ts'
 import { MemoryLog } from './statement-bed.ts'
 import { Placement } from '../../src/coordinator/scheduler/placement.ts'
@@ -45,16 +46,19 @@ export const fragment: Fragment = {
   risky: false,
 }
 
-/**
- * A worker stage of a planned query, over ports that record their calls.
- * @param holdMs how long the first events of the query wait for further events; if absent, they are in the log already
- */
-export async function createStageBed({ holdMs }: { readonly holdMs?: number } = {}) {
+interface StageBedOptions {
+  /** How long the first events of the query wait for further events; if absent, they are in the log already. */
+  readonly holdMs?: number
+  readonly planned?: QueryEventOf<'QueryPlanned'>['data']
+}
+
+/** A worker stage of a planned query, over ports that record their calls. */
+export async function createStageBed({ holdMs, planned = sampleData.QueryPlanned }: StageBedOptions = {}) {
   const log = new MemoryLog()
   const clock = { now: () => Date.now(), monotonicMs: () => performance.now() }
   const aggregate = createQueryAggregate(QUERY_ID, log, clock, () => undefined)
   const create: QueryCommand = { type: 'CreateQuery', data: sampleData.QueryCreated }
-  const plan: QueryCommand = { type: 'PlanQuery', data: sampleData.QueryPlanned }
+  const plan: QueryCommand = { type: 'PlanQuery', data: planned }
   if (holdMs === undefined) await aggregate.execute([create, plan])
   const recorder = createRecorder(aggregate, holdMs === undefined ? undefined : create, { holdMs: holdMs ?? 0, clock })
   const abort = new AbortController()
@@ -131,7 +135,7 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
     onStats: () => {},
     onPage: () => {},
   }
-  const stage: StagePlan = { id: 1, fragment, distribution: 'single', inputs: [], splits: [] }
+  const stage: Stage = { id: 1, fragment, distribution: 'single', inputs: [], output: 'client', splits: [] }
   return {
     deps,
     run: run as RunContext,

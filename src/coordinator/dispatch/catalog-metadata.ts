@@ -1,7 +1,7 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { Asker, Connector, ConnectorSplit } from '../../connectors/spi/connector.ts'
 import type { Split } from '../../execution/api/fragment.ts'
-import type { StagePlan } from '../../planner/stage-plan.ts'
+import type { Stage } from '../../planner/query-plan.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { MetadataPort, RenderedQuery } from '../../sql/front-end.ts'
 
@@ -47,7 +47,7 @@ export async function listSplits(
 /** A stage's splits as an engine gets them. Splits that only name their rows get the rows as they are now. */
 export async function loadSplits(
   catalogs: Catalogs,
-  { fragment, splits }: StagePlan,
+  { fragment, splits }: Stage,
   asker: Asker,
 ): Promise<readonly Split[]> {
   const scans = fragment?.scans ?? []
@@ -64,7 +64,7 @@ export async function loadSplits(
 }
 
 /** Whether the stage reads rows that only the coordinator has. */
-export function readsSystem(catalogs: Catalogs, { fragment }: StagePlan): boolean {
+export function readsSystem(catalogs: Catalogs, { fragment }: Stage): boolean {
   return fragment?.scans.some((scan) => isOfSystem(connectorOf(catalogs, scan.catalog), scan)) ?? false
 }
 

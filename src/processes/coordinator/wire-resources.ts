@@ -1,3 +1,4 @@
+import { ROOT_STAGE } from '../../shared/ids.ts'
 import { ruledSession } from '../../coordinator/dispatch/property-rules.ts'
 import type { RequestListener } from 'node:http'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
@@ -92,7 +93,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
       groups: queries.groups,
       remove(queryId, tasks) {
         cleaner.release(
-          tasks.filter(({ stage }) => stage !== 0),
+          tasks.filter(({ stage }) => stage !== ROOT_STAGE),
           0,
         )
         registry.remove(queryId)

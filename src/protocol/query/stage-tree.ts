@@ -5,7 +5,7 @@ import { splitBytes } from '../../execution/worker/batches.ts'
 import type { PlannedPlan } from '../../execution/worker/planned-pipelines.ts'
 import { knownSum } from '../../shared/known-sum.ts'
 import { formatSize } from '../../shared/durations.ts'
-import { stageId, type StageId, type TaskId } from '../../shared/ids.ts'
+import { ROOT_STAGE, stageId, type StageId, type TaskId } from '../../shared/ids.ts'
 import { taskInfo, type TaskInfo } from '../task/task-info.ts'
 import { sumOfWork, workFigures, type WorkFigures } from '../task/work-figures.ts'
 import type { LiveQueryView } from './live-queries.ts'
@@ -37,10 +37,11 @@ interface StageStatsInfo extends WorkFigures {
   readonly totalMemoryReservation: string
 }
 
-/** The stages of a query, from stage 0 down. @returns undefined while there is no plan */
+/** The stages of a query, from the root down. @returns undefined while there is no plan */
 export function stageTree(view: LiveQueryView, baseUri: string): StageInfo | undefined {
   const times = new Map(stageTimes(view.query).map((stage) => [stage.id, stage]))
-  return view.query.planned?.stages.some((stage) => stage.id === 0) ? stageInfo(view, baseUri, 0, times) : undefined
+  const hasRoot = view.query.planned?.stages.some((stage) => stage.id === ROOT_STAGE)
+  return hasRoot ? stageInfo(view, baseUri, ROOT_STAGE, times) : undefined
 }
 
 function stageInfo(
@@ -108,13 +109,14 @@ export function taskInfoOf(
   baseUri: string,
 ): TaskInfo {
   const done = isTaskTerminal(task.state)
-  // Stage 0 relays the pages of the other stages: the whole result is its output.
-  const isOutput = (page: { readonly taskId: TaskId }): boolean => task.stage === 0 || page.taskId === task.taskId
+  // The root relays the pages of the stage that it reads: the whole result is its output.
+  const isOutput = (page: { readonly taskId: TaskId }): boolean =>
+    task.stage === ROOT_STAGE || page.taskId === task.taskId
   const pages = query.pages.filter(isOutput).length
-  // A worker's pages are published after the coordinator fetched them, so they count as sent. Pages of stage 0 wait for
+  // A worker's pages are published after the coordinator fetched them, so they count as sent. Pages of the root wait for
   // the client.
   const sent =
-    query.kind === 'FINISHED' || task.stage !== 0
+    query.kind === 'FINISHED' || task.stage !== ROOT_STAGE
       ? pages
       : query.pages.filter((page, token) => isOutput(page) && token <= query.delivered).length
   return taskInfo(
@@ -132,7 +134,7 @@ export function taskInfoOf(
       ...(task.failure ? { failure: task.failure } : {}),
       stats: stats ?? noStats(task),
     },
-    `${task.stage === 0 ? baseUri : task.nodeUrl}/v1/task/${task.taskId}`,
+    `${task.stage === ROOT_STAGE ? baseUri : task.nodeUrl}/v1/task/${task.taskId}`,
     plannedPlan(query, task.stage),
   )
 }
@@ -141,6 +143,8 @@ export function taskInfoOf(
 function plannedPlan({ planned }: KnownQuery, stage: number): PlannedPlan | undefined {
   const work = planned?.stages.find(({ id }) => id === stage)
   if (!planned?.outline || !work?.fragment) return undefined
+  // The recorded outline is that of the whole statement: in a plan of several fragments no stage runs all of it.
+  if (planned.stages.some((other) => other !== work && other.fragment)) return undefined
   const scans = work.fragment.scans.flatMap(({ catalog, schema, table, columns, ofRule }, index) => {
     if (ofRule) return []
     const splits = work.splits.filter(({ scan }) => scan === index)

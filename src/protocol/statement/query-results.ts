@@ -13,7 +13,7 @@ import {
   type QueryTotals,
   type StageTimes,
 } from '../../coordinator/query/statistics/totals.ts'
-import type { TaskId } from '../../shared/ids.ts'
+import { ROOT_STAGE, type TaskId } from '../../shared/ids.ts'
 
 /** The parts of an answer, with the query. */
 export interface AnswerView {
@@ -181,7 +181,7 @@ function statementStats(view: AnswerView, totals: QueryTotals, stages: readonly 
     stats['progressPercentage'] = isFinished(query) ? 100 : percent(splits.completedSplits, splits.totalSplits)
     stats['runningPercentage'] = percent(splits.runningSplits, splits.totalSplits)
   }
-  const root = query.planned && stages.length > 0 ? stageStats(view, 0, stages) : undefined
+  const root = query.planned && stages.length > 0 ? stageStats(view, ROOT_STAGE, stages) : undefined
   if (root) stats['rootStage'] = root
   return stats
 }
@@ -244,8 +244,8 @@ function isFinished(query: KnownQuery): boolean {
 
 function hasTasks(query: KnownQuery, stage: number): boolean {
   for (const task of query.tasks.values()) if (task.stage === stage) return true
-  // Stage 0 relays: it runs as soon as the stage that it reads runs.
-  return stage === 0 && query.tasks.size > 0
+  // The root relays: it runs as soon as the stage that it reads runs.
+  return stage === ROOT_STAGE && query.tasks.size > 0
 }
 
 function percent(part: number, whole: number): number {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { isEnded, type TaskRecord } from '../../coordinator/query/stream/state.ts'
 import { internalHeaders } from '../../execution/api/task.ts'
 import { isLoopback } from '../../shared/loopback.ts'
-import { splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
+import { ROOT_STAGE, splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
 import type { Endpoint, Handler } from '../edge/endpoint.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readBody } from '../edge/request-body.ts'
@@ -141,7 +141,7 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
     const found = await find(taskId)
     const { query } = found.view
     const isTaken = isEnded(query) && query.pages.some((page) => page.taskId === taskId)
-    if (found.task.nodeUrl !== '' && found.task.stage !== 0 && !isTaken) {
+    if (found.task.nodeUrl !== '' && found.task.stage !== ROOT_STAGE && !isTaken) {
       const answer = await deps
         .forward(found.task.nodeUrl, {
           method: 'GET',
@@ -162,7 +162,7 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
   const atWorker: Handler<TaskAddress> = async (request, response, { taskId }) => {
     authorize(request, false)
     const { task } = await find(taskId)
-    if (task.stage === 0 || task.nodeUrl === '') {
+    if (task.stage === ROOT_STAGE || task.nodeUrl === '') {
       throw new HttpProblem(409, 'A task of stage 0 is a part of its statement and ends with it')
     }
     await passOn(deps, request, response, task.nodeUrl)

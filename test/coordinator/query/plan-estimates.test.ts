@@ -1,7 +1,7 @@
 import { bytesOfColumn } from '../../../src/execution/api/fragment.ts'
 import { expect, it } from 'vitest'
 import { estimateJson, estimatePlan, estimateText } from '../../../src/coordinator/query/statistics/plan-estimates.ts'
-import type { StagePlan } from '../../../src/planner/stage-plan.ts'
+import type { Stage } from '../../../src/planner/query-plan.ts'
 import type { PlanNode } from '../../../src/sql/front-end.ts'
 
 const node = (name: string, children: PlanNode[] = [], details: Record<string, string> = {}): PlanNode => ({
@@ -20,10 +20,11 @@ const split = (index: number, rows?: number) => ({
   ...(rows === undefined ? {} : { rows, columnBytes: { k: rows, v: rows, unread: 9 } }),
 })
 /** Stages over the tables `a` (two splits, 30 rows), `b` (4 rows) and `unknown` (no row count). */
-const stages: readonly StagePlan[] = [
-  { id: 0, distribution: 'coordinator', inputs: [1], splits: [] },
+const stages: readonly Stage[] = [
+  { id: 0, output: 'client', distribution: 'coordinator', inputs: [1], splits: [] },
   {
     id: 1,
+    output: 'client',
     distribution: 'single',
     inputs: [],
     splits: [split(0, 10), split(0, 20), split(1, 4), split(2)],

@@ -1,4 +1,5 @@
 import type { TaskStats } from '../../../execution/api/task.ts'
+import { subtreeOf } from '../../../planner/query-plan.ts'
 import { Fenced, LogUnavailable, LogWentBackwards, NotTaken, TooLarge } from '../../../events/event-log.ts'
 import { EngineError, failureOf, toFailure, type Failure } from '../../../shared/engine-error.ts'
 import type { HeldMemory } from '../../dispatch/statement-memory.ts'
@@ -10,7 +11,7 @@ import type { Figures } from './figures.ts'
 import type { Recorder } from '../stream/recorder.ts'
 import { resultDigest } from '../results/result-digest.ts'
 import { Ended, type OngoingWork } from './ongoing-work.ts'
-import type { TaskId, QueryId } from '../../../shared/ids.ts'
+import { ROOT_STAGE, type TaskId, type QueryId } from '../../../shared/ids.ts'
 
 interface EndsPorts {
   readonly aggregate: Pick<QueryAggregate, 'queryId' | 'state' | 'intended'>
@@ -70,14 +71,18 @@ export class Completion {
     await this.#ports.record([this.finishStep()])
   }
 
-  /** Drops the batches of the stage that have not begun; the query finishes with the rows that it has. */
+  /**
+   * Drops the batches of a stage, and of the stages that it reads, that have not begun. The query finishes with the rows
+   * that it has.
+   */
   async stopStage(stage: number): Promise<void> {
     const { aggregate, work } = this.#ports
     const query = aggregate.intended
-    if (query.kind === 'NONE' || isTerminal(query.kind) || !work.dropPending) return
-    if (stage !== 0 && !query.planned?.stages.some(({ id }) => id === stage)) return
+    if (query.kind === 'NONE' || isTerminal(query.kind)) return
+    const dropped = work.dropPending(subtreeOf(query.planned?.stages ?? [], stage))
+    if (!dropped) return
     this.#partial = true
-    await work.dropPending()
+    await dropped
   }
 
   // --- failed ------------------------------------------------------------------------------------------------------
@@ -170,7 +175,7 @@ export class Completion {
     if (this.#released || query.kind === 'NONE') return
     this.#released = true
     const serving = new Set(query.pages.filter((page) => page.kept === 'worker').map((page) => page.taskId))
-    const tasks = [...query.tasks.values()].filter((task) => task.stage !== 0)
+    const tasks = [...query.tasks.values()].filter((task) => task.stage !== ROOT_STAGE)
     const needed = query.kind === 'FINISHED'
     cleaner.release(
       tasks.filter((task) => needed && serving.has(task.taskId)),

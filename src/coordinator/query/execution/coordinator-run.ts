@@ -3,10 +3,10 @@ import type { ResultPages } from '../../../events/event-log.ts'
 import type { TaskStats } from '../../../execution/api/task.ts'
 import { EngineLost, type EnginePool, type EngineResult, type EngineRun } from '../../../execution/engine/engine.ts'
 import { splitsOfStatement } from '../../../execution/api/fragment.ts'
-import type { StagePlan } from '../../../planner/stage-plan.ts'
+import { ROW_PLAN, type Stage } from '../../../planner/query-plan.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import { taskId, type NodeId } from '../../../shared/ids.ts'
+import { ROOT_STAGE, taskId, type NodeId } from '../../../shared/ids.ts'
 import { NO_ROWS, type PageDigest, type RowDigester } from '../../../shared/row-digest.ts'
 import { connectorOf, connectorSplit } from '../../dispatch/catalog-metadata.ts'
 import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
@@ -31,9 +31,7 @@ export interface CoordinatorRunDeps {
 
 /** The plan of a statement that runs no stage. */
 export const NO_STAGES = {
-  route: 'coordinator' as const,
   tables: [],
-  stages: [],
   planningNanos: 0,
 } satisfies Partial<PlanFacts>
 
@@ -44,10 +42,11 @@ export const NO_STAGES = {
 export async function runOnCoordinator(
   deps: CoordinatorRunDeps,
   run: RunContext,
-  stage: StagePlan,
+  stage: Stage,
   plan: QueryCommand | undefined,
 ): Promise<void> {
-  const fragment = stage.fragment!
+  const { fragment } = stage
+  if (!fragment) throw new Error('a stage in the coordinator has a fragment')
   const splits = await run.splitsOf(stage)
   const scans = await Promise.all(
     fragment.scans.map((scan, index) =>
@@ -150,13 +149,9 @@ export async function makeRow(
   deps: CoordinatorRunDeps,
   run: RunContext,
   row: string,
-  facts: Omit<PlanFacts, keyof typeof NO_STAGES>,
+  facts: Omit<PlanFacts, 'plan' | keyof typeof NO_STAGES>,
 ): Promise<void> {
-  const stage: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
-  const planned = recordedSoon(
-    run,
-    run.planned({ stages: [stage], route: 'coordinator', tables: [], planningNanos: 0, ...facts }),
-  )
+  const planned = recordedSoon(run, run.planned({ ...NO_STAGES, plan: ROW_PLAN, ...facts }))
   await Promise.all([publishRow(deps, run, row, 'ValuesOperator'), planned])
 }
 
@@ -199,7 +194,7 @@ async function appendMade(
   pages: readonly MadePage[],
   stats: TaskStats,
 ): Promise<void> {
-  const task = taskId(run.queryId, 0, 0)
+  const task = taskId(run.queryId, ROOT_STAGE, 0)
   const digests = chainedDigests(deps.digester, pages)
   for (const [token, page] of pages.entries()) run.onPage(token, page.bytes)
   const kept = await deps.log.keepPages(
@@ -208,7 +203,10 @@ async function appendMade(
   )
   await run.record(
     [
-      { type: 'FinishTask', data: { taskId: task, stage: 0, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
+      {
+        type: 'FinishTask',
+        data: { taskId: task, stage: ROOT_STAGE, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats },
+      },
       {
         type: 'PublishPages',
         data: {

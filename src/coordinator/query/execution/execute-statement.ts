@@ -1,24 +1,24 @@
+import { computes, resultStage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { BoundStatement } from '../../../sql/front-end.ts'
 import type { QueryEventOf } from '../stream/events.ts'
-import { toStagePlan } from '../stream/planned-data.ts'
+import { recordedPlan } from '../stream/planned-data.ts'
 import type { Resumption, Submission } from '../registry/query-handle.ts'
 import type { Admission } from './admission.ts'
 import type { Analysis } from './analysis.ts'
 import type { HeldLimits } from './held-limits.ts'
 import { runCall } from './call-statement.ts'
-import { runOnCoordinator } from './coordinator-run.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import { runExplainAnalyze } from './explain-analyze-statement.ts'
 import { runExplain } from './explain-statement.ts'
 import { planningBefore } from './planning-before.ts'
 import { runQuery } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
+import { runPlan } from './run-plan.ts'
 import { runSessionStatement } from './session-statement.ts'
 import type { Waiters } from './waiters.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
-import { runWorkerStage } from './worker-stage.ts'
 import { carryOutWrite, resumeWrite } from './write-statement.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -67,10 +67,9 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
   waiters.planIsKnown()
   admission.occupy()
   if (run.aggregate.intended.kind === 'FINISHING') return
-  const root = planned.stages[0]
-  const work = planned.stages.find((stage) => stage.fragment !== undefined || stage.withheld !== undefined)
-  // The stage's rows are not the answer: EXPLAIN ANALYZE reports the figures of one run, and that run was interrupted.
-  if (work && planned.queryType === 'EXPLAIN')
+  const plan = recordedPlan(planned)
+  // EXPLAIN ANALYZE reports the figures of one run, and that run was interrupted.
+  if (plan && resultStage(plan.stages)?.output === 'none')
     throw new EngineError(
       'COORDINATOR_RESTARTED',
       'The coordinator was restarted while the statement was measured; submit it again',
@@ -81,11 +80,8 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
     if (created.redacted) throw secretsNotKept()
     return carryOutWrite(deps, run, await analyzeWrite(analysis), 0)
   }
-  // A task that another coordinator created may still exist; a stage that runs here runs from its beginning.
-  if (root?.withheld) throw secretsNotKept()
-  if (work && root?.fragment) return runOnCoordinator(deps, run, toStagePlan(root), undefined)
-  if (work) {
-    await runWorkerStage(deps, run, toStagePlan(work), undefined)
+  if (plan?.stages.some(computes)) {
+    await runPlan(deps, run, plan, undefined)
     return
   }
   if (created.redacted) throw secretsNotKept()

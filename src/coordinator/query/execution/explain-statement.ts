@@ -1,5 +1,5 @@
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
-import { planStages } from '../../../planner/plan-stages.ts'
+import { planQuery } from '../../../planner/plan-query.ts'
 import type { BoundStatement } from '../../../sql/front-end.ts'
 import { listSplits } from '../../dispatch/catalog-metadata.ts'
 import { explainColumn, explainText } from '../explain/explain-text.ts'
@@ -24,5 +24,5 @@ async function explain(catalogs: Catalogs, analyzed: BoundExplain): Promise<stri
   const inner = analyzed.statement
   if (inner.kind !== 'query') return explainText(analyzed, [])
   const input = await listSplits(catalogs, inner.query)
-  return explainText(analyzed, planStages(inner.query, inner.columns, input))
+  return explainText(analyzed, planQuery(inner.query, inner.columns, input).stages)
 }

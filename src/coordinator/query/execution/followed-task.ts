@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Split } from '../../../execution/api/fragment.ts'
 import { isTaskTerminal, type TaskStatus, type TaskUpdate } from '../../../execution/api/task.ts'
-import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { Stage } from '../../../planner/query-plan.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import type { TaskId } from '../../../shared/ids.ts'
 import type { RowDigester } from '../../../shared/row-digest.ts'
@@ -26,7 +26,7 @@ export interface FollowDeps extends TaskPagesDeps {
 
 /** One attempt at a stage: a task on a worker. */
 export interface TaskAttempt {
-  readonly stage: StagePlan
+  readonly stage: Stage
   readonly node: WorkerNode
   readonly taskId: TaskId
   readonly attempt: number
@@ -37,19 +37,23 @@ const ASK_AGAIN_MS = 250
 const MOST_ANSWERS = 20
 
 /**
- * Follows a task until its whole output is published: a task that is created now, or one that exists already.
+ * Follows a task to its end: a task that is created now, or one that exists already. If its pages are the result, they
+ * are published, and the end comes once all of them are.
  *
  *     create / adopt ─► #onStatus ─► #publish ─► #onStatus … ─► #end
- *                          └── lost, refused, failed, aborted ──► #end
+ *                          ├── finished, without a result ────► #end
+ *                          └── lost, refused, failed, aborted ─► #end
  */
 export class FollowedTask {
   readonly #deps: FollowDeps
   readonly #run: RunContext
   readonly #task: TaskAttempt
-  readonly #pages: TaskPages
-  readonly #writes: boolean
+  /** Publishes the pages of a task whose pages are the result. */
+  readonly #pages: TaskPages | undefined
   readonly #traceparent: string | undefined
   readonly #outcome = deferred<TaskOutcome>()
+  /** The highest version that a status had. */
+  #version = -Infinity
   #publishing = false
   #settled = false
   /** The answer to the task's POST came, or the task was adopted: from here on the worker's news include every page. */
@@ -64,9 +68,11 @@ export class FollowedTask {
     this.#deps = deps
     this.#run = run
     this.#task = task
-    this.#writes = (stage.fragment?.write ?? stage.withheld?.target) !== undefined
     this.#traceparent = run.spanOf(stage.id)
-    this.#pages = new TaskPages({ deps, run, stage: stage.id, streams: known.streams, node, taskId })
+    this.#pages =
+      stage.output === 'client'
+        ? new TaskPages({ deps, run, stage: stage.id, streams: known.streams, node, taskId })
+        : undefined
   }
 
   /** Continues with a task that its worker has; `status` is the worker's state of it. */
@@ -136,7 +142,7 @@ export class FollowedTask {
       noMoreSplits: true,
       outputBuffers: { buffers: ['0'] },
       attempt,
-      profile: !fragment.estimate.small || this.#deps.profiles(this.#deps.hub.followed()),
+      profile: stage.output === 'none' || !fragment.estimate.small || this.#deps.profiles(this.#deps.hub.followed()),
       ...limits.forTask(),
       batchAttempts: limits.attempts,
       ...(this.#deps.digester && { digests: true }),
@@ -144,11 +150,14 @@ export class FollowedTask {
     }
   }
 
-  /** Lets the query drop batches of this task that have not begun. Not for writes: a table gets all rows or none. */
+  /**
+   * Lets the query drop batches of this task that have not begun. Not for writes, because a table gets all rows or
+   * none, and not where only the figures of the whole run are wanted.
+   */
   #offerCut(update: TaskUpdate): void {
     const { stage, node, taskId } = this.#task
-    if (update.fragment.write || stage.withheld) return
-    this.#run.onRunning(async () => {
+    if (stage.output === 'table' || stage.output === 'none' || stage.withheld) return
+    this.#run.onRunning(stage.id, async () => {
       await this.#deps.client.createTask(node.url, taskId, { ...update, dropPendingBatches: true })
     })
   }
@@ -156,19 +165,28 @@ export class FollowedTask {
   #onStatus(status: TaskStatus): void {
     if (this.#settled) return
     const { stage, node, taskId } = this.#task
-    const isNewest = !this.#pages.knowsNewer(status)
-    this.#pages.take(status)
+    const isNewest = status.version >= this.#version
+    if (isNewest) this.#version = status.version
+    this.#pages?.take(status, isNewest)
     if (isNewest) {
       this.#run.onStats(taskId, status.stats)
       const bad = badEnd(taskId, status)
       if (bad) return this.#end(bad)
     }
-    if (!this.#writes) {
+    if (this.#pages) {
       if (this.#isKnown && this.#pages.lacksPages()) void this.#askForAll()
-      return void this.#publish()
+      return void this.#publish(this.#pages)
     }
+    if (stage.output === 'none') this.#dropPages(status)
     if (isNewest && status.state === 'FINISHED')
       this.#end({ kind: 'done', finished: { taskId, stage: stage.id, node, status } })
+  }
+
+  /** Acknowledges the pages of a task whose rows nobody reads, so that the worker can delete them. */
+  #dropPages({ pages }: TaskStatus): void {
+    const { node, taskId } = this.#task
+    const last = pages.at(-1)
+    if (last) void this.#deps.client.acknowledge(node.url, taskId, last.token + 1).catch(() => {})
   }
 
   /** Asks the worker for the task with all its pages, until no page is missing here. */
@@ -179,7 +197,7 @@ export class FollowedTask {
       const status = await this.#askOnce()
       if (!status) continue
       this.#onStatus(status)
-      if (this.#writes || !this.#pages.lacksPages()) break
+      if (!this.#pages?.lacksPages()) break
       if (++answers === MOST_ANSWERS)
         this.#end(lost(`The worker does not list all pages of task ${status.taskId}`, 'pages_lost'))
     }
@@ -203,14 +221,14 @@ export class FollowedTask {
   }
 
   /** Publishes the pages that may be published, one append at a time: tokens have no gaps. */
-  async #publish(): Promise<void> {
+  async #publish(pages: TaskPages): Promise<void> {
     if (this.#publishing || this.#settled) return
     this.#publishing = true
     try {
       for (;;) {
-        const { group, last } = this.#pages.next()
+        const { group, last } = pages.next()
         if (!group && !last) break
-        await this.#pages.publish(group, last, () => this.#settled)
+        await pages.publish(group, last, () => this.#settled)
         if (this.#settled) return
         if (last) return this.#end({ kind: 'done' })
       }
@@ -219,9 +237,9 @@ export class FollowedTask {
     } finally {
       this.#publishing = false
     }
-    const wait = this.#pages.waitMs()
+    const wait = pages.waitMs()
     clearTimeout(this.#timer)
-    if (wait !== undefined && !this.#settled) this.#timer = setTimeout(() => void this.#publish(), wait + 1)
+    if (wait !== undefined && !this.#settled) this.#timer = setTimeout(() => void this.#publish(pages), wait + 1)
   }
 
   readonly #onAbort = (): void => {

@@ -9,7 +9,8 @@ export class Ended extends Signal {}
 export class OngoingWork {
   readonly #abort = new AbortController()
   #engineRun: Pick<EngineRun, 'cancel'> | undefined
-  #dropPending: (() => Promise<void>) | undefined
+  /** By stage. */
+  readonly #droppers = new Map<number, () => Promise<void>>()
   #suspended = false
 
   /** Aborted when the query ends early, and when this process stops. */
@@ -26,14 +27,16 @@ export class OngoingWork {
     this.#engineRun = run
   }
 
-  /** @param dropPending makes the running task begin no further batch */
-  runsAsTask(dropPending: () => Promise<void>): void {
-    this.#dropPending = dropPending
+  /** @param dropPending makes the task that the stage runs now begin no further batch */
+  runsAsTask(stage: number, dropPending: () => Promise<void>): void {
+    this.#droppers.set(stage, dropPending)
   }
 
-  /** Drops the pending batches of the running task; undefined when there is nothing to drop. */
-  get dropPending(): (() => Promise<void>) | undefined {
-    return this.#dropPending
+  /** Drops the pending batches of the tasks of these stages; undefined when they have no task. */
+  dropPending(stages: ReadonlySet<number>): Promise<void> | undefined {
+    const droppers = [...stages].flatMap((stage) => this.#droppers.get(stage) ?? [])
+    if (droppers.length === 0) return undefined
+    return Promise.all(droppers.map((drop) => drop())).then(() => {})
   }
 
   /** Stops all work of the query; no new work begins. */

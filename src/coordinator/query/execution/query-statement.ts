@@ -1,9 +1,10 @@
-import { planStages } from '../../../planner/plan-stages.ts'
+import { planQuery } from '../../../planner/plan-query.ts'
 import type { BoundStatement } from '../../../sql/front-end.ts'
 import { resultLineage } from '../stream/planned-data.ts'
-import { makeRow, runOnCoordinator, type CoordinatorRunDeps } from './coordinator-run.ts'
+import { makeRow, type CoordinatorRunDeps } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
-import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
+import { runPlan } from './run-plan.ts'
+import type { WorkerStageDeps } from './worker-stage.ts'
 
 type BoundQuery = Extract<BoundStatement, { kind: 'query' }>
 
@@ -24,14 +25,12 @@ export async function runQuery(
   const planStart = deps.clock.monotonicMs()
   const input = await run.listSplits(analyzed.query)
   run.signal.throwIfAborted()
-  const stages = planStages(analyzed.query, columns, input)
-  const root = stages[0]!
-  const plan = run.planned({
+  const plan = planQuery(analyzed.query, columns, input)
+  const planned = run.planned({
     queryType,
-    route: root.fragment ? 'coordinator' : 'local',
+    plan,
     columns,
     tables: tablesRead(analyzed),
-    stages,
     analysisNanos,
     planningNanos: Math.round((deps.clock.monotonicMs() - planStart) * 1e6),
     warnings,
@@ -40,13 +39,7 @@ export async function runQuery(
     properties,
     lineage: resultLineage(analyzed.lineage, columns),
   })
-  if (root.fragment) return runOnCoordinator(deps, run, root, plan)
-  await runWorkerStage(
-    deps,
-    run,
-    stages.find((stage) => stage.fragment !== undefined)!,
-    plan,
-  )
+  await runPlan(deps, run, plan, planned)
 }
 
 export function tablesRead({ reads }: Pick<BoundQuery, 'reads'>) {

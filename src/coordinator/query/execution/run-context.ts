@@ -2,7 +2,7 @@ import type { Asker } from '../../../connectors/spi/connector.ts'
 import type { TaskStats } from '../../../execution/api/task.ts'
 import type { Split } from '../../../execution/api/fragment.ts'
 import type { EngineRun } from '../../../execution/engine/engine.ts'
-import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { Stage } from '../../../planner/query-plan.ts'
 import type { Identity } from '../../../security/authorization.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
@@ -56,7 +56,7 @@ export interface RunContext {
    * A stage's splits with the current rows of system tables: these are in no event, and are listed again after a
    * restart.
    */
-  splitsOf(stage: StagePlan): Promise<readonly Split[]>
+  splitsOf(stage: Stage): Promise<readonly Split[]>
   /** Counts bytes as held. @returns a function that releases them @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT */
   readonly hold: HeldMemory['more']
   /** The traceparent for whatever a stage of the query causes. */
@@ -68,8 +68,8 @@ export interface RunContext {
   keepHeaders(headers: readonly ResponseHeader[]): void
   /** Registers a run in the engine, so that a cancel reaches it. */
   onEngineRun(run: EngineRun): void
-  /** Registers the task that runs now: `dropPending` makes it begin no further batch. */
-  onRunning(dropPending: () => Promise<void>): void
+  /** Registers the task that a stage runs now: `dropPending` makes it begin no further batch. */
+  onRunning(stage: number, dropPending: () => Promise<void>): void
   onStats(taskId: TaskId, stats: TaskStats): void
   /** Keeps a page whose bytes are in memory anyway. */
   onPage(token: number, bytes: Buffer): void
@@ -136,7 +136,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     },
     keepHeaders: parts.keepHeaders,
     onEngineRun: (run) => work.runsInEngine(run),
-    onRunning: (dropPending) => work.runsAsTask(dropPending),
+    onRunning: (stage, dropPending) => work.runsAsTask(stage, dropPending),
     onStats(taskId, stats) {
       figures.progressed(taskId, stats)
       limits.check()

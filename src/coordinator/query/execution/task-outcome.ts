@@ -4,14 +4,23 @@ import type { TaskId } from '../../../shared/ids.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import { WorkerError } from '../../scheduler/worker-error.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
+import type { QueryCommand } from '../stream/decider.ts'
 import { PageGone } from '../results/page-gone.ts'
 
-/** A task that has written its rows, at its end: nothing of it is published or recorded yet. */
+/** A task at its end whose rows do not go to the client: its end is not recorded yet. */
 export interface FinishedTask {
   readonly taskId: TaskId
   readonly stage: number
   readonly node: Pick<WorkerNode, 'nodeId' | 'url'>
   readonly status: TaskStatus
+}
+
+/** Records the end of the task. */
+export function finishTask({ taskId, stage, node, status }: FinishedTask): QueryCommand {
+  return {
+    type: 'FinishTask',
+    data: { taskId, stage, nodeId: node.nodeId, nodeUrl: node.url, stats: status.stats },
+  }
 }
 
 /** The outcome of one attempt at a stage. */

@@ -3,7 +3,7 @@ import type { ClosedPage, TaskStatus } from '../../../execution/api/task.ts'
 import type { KeptPages, PageOffset, ResultPage, ResultPages } from '../../../events/event-log.ts'
 import { inOnePiece } from '../../../shared/body-parts.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import { taskId as makeTaskId, type TaskId, COORDINATOR } from '../../../shared/ids.ts'
+import { COORDINATOR, ROOT_STAGE, taskId as makeTaskId, type TaskId } from '../../../shared/ids.ts'
 import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
 import type { WorkerClient } from '../../scheduler/worker-client.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
@@ -31,7 +31,7 @@ interface RelayedTask {
   readonly taskId: TaskId
 }
 
-/** The pages of a task on their way from its worker into the result: the relay of stage 0. */
+/** The pages of a task on their way from its worker into the result: the relay of the root. */
 export class TaskPages {
   readonly #task: RelayedTask
   readonly #publisher: ReturnType<typeof createBatchPublisher>
@@ -55,16 +55,12 @@ export class TaskPages {
     this.#createdAt = deps.clock.now()
   }
 
-  knowsNewer(status: TaskStatus): boolean {
-    return this.#newest !== undefined && status.version < this.#newest.version
-  }
-
   /**
    * Takes the pages and batches from a status. An older status that a newer one overtook may list pages that the newer
    * one does not.
    */
-  take(status: TaskStatus): void {
-    if (!this.knowsNewer(status)) this.#newest = status
+  take(status: TaskStatus, isNewest: boolean): void {
+    if (isNewest) this.#newest = status
     for (const page of status.inlinePages ?? []) this.#inline.set(page.token, Buffer.from(page.data))
     if (status.pages.length > 0) this.#firstListedAt ??= this.#task.deps.clock.now()
     this.#publisher.list(status.pages, status.stats.elapsedNanos / 1e6)
@@ -158,8 +154,8 @@ export class TaskPages {
       {
         type: 'FinishTask',
         data: {
-          taskId: makeTaskId(run.queryId, 0, 0),
-          stage: 0,
+          taskId: makeTaskId(run.queryId, ROOT_STAGE, 0),
+          stage: ROOT_STAGE,
           nodeId: COORDINATOR,
           nodeUrl: '',
           stats: relay,

@@ -1,5 +1,5 @@
 import { splitsOfStatement } from '../../../execution/api/fragment.ts'
-import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { Stage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { taskId as makeTaskId, type TaskId, type NodeId } from '../../../shared/ids.ts'
 import type { Placement } from '../../scheduler/placement.ts'
@@ -20,23 +20,25 @@ export interface WorkerStageDeps extends FollowDeps {
 }
 
 /**
- * Runs stage 1 on one worker with stage 0's relay: creates the task, follows its news, publishes its pages, and retries
- * it on another worker while none of its pages is published. Resolves when the whole result is published; for a stage
- * that writes, when its task has ended, with that task: the caller records its end.
- * @throws EngineError | the task's failure as EngineError
+ * Runs a stage as one task on a worker: creates the task, follows its news, publishes its pages if they are the result,
+ * and retries it on another worker while none of them is published.
+ * @param takePlan commands to record before the stage's first task
+ * @returns undefined once the whole result is published. For any other output the task, once it has ended: the caller
+ * records that end.
+ * @throws EngineError the task's failure
  */
 export async function runWorkerStage(
   deps: WorkerStageDeps,
   run: RunContext,
-  stage: StagePlan,
-  plan: QueryCommand | undefined,
+  stage: Stage,
+  takePlan: () => readonly QueryCommand[] = () => [],
 ): Promise<FinishedTask | undefined> {
   let lost: LostTask | undefined
   let failures = 0
   const adopted = openTask(run, stage)
   if (adopted) {
     const outcome = await adoptTask(deps, run, stage, adopted)
-    lost = await settle(run, adopted, outcome)
+    lost = await settle(run, stage, adopted, outcome)
     if (!lost) return finishedTask(outcome)
     failures++
   }
@@ -67,19 +69,20 @@ export async function runWorkerStage(
       ? [{ type: 'RetryTask', data: { taskId: lost.taskId, newTaskId: taskId, reason: lost.reason } }]
       : []
     // Not awaited: the task's POST goes out beside the append. Adoption deletes a task that the log does not know.
-    const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
+    const begun = (): readonly QueryCommand[] => [...takePlan(), ...retry, create]
     const [first] = await Promise.all([
       new FollowedTask(deps, run, { stage, node, taskId, attempt: failures }).create(splits).finally(slot.leave),
       // A small task may end before the first append leaves, so its commands wait for that. For any other task the
       // append, which takes a while to make, is made after the POST's bytes are written.
-      stage.fragment.estimate.small ? run.recordSoon(begun) : afterRequests().then(() => run.record(begun)),
+      stage.fragment.estimate.small ? run.recordSoon(begun()) : afterRequests().then(() => run.record(begun())),
     ])
     const task = openTask(run, stage)
     // A part of its output is already in the result: only the pages on its worker's disk can complete it.
-    const outcome = first.kind === 'lost' && isPinned(run) && task ? await adoptTask(deps, run, stage, task) : first
-    lost = await settle(run, { taskId, nodeId: node.nodeId }, outcome)
+    const outcome =
+      first.kind === 'lost' && isPinned(run, stage) && task ? await adoptTask(deps, run, stage, task) : first
+    lost = await settle(run, stage, { taskId, nodeId: node.nodeId }, outcome)
     if (!lost) return finishedTask(outcome)
-    if (++failures >= run.limits.attempts && outcome.kind === 'lost') throw engineError(outcome.failure)
+    if (++failures >= attemptsAt(run, stage) && outcome.kind === 'lost') throw engineError(outcome.failure)
   }
 }
 
@@ -102,11 +105,12 @@ interface LostTask {
  */
 async function settle(
   run: RunContext,
+  stage: Stage,
   { taskId, nodeId }: Pick<LostTask, 'taskId' | 'nodeId'>,
   outcome: TaskOutcome,
 ): Promise<LostTask | undefined> {
   if (outcome.kind === 'done') return undefined
-  const pinned = isPinned(run)
+  const pinned = isPinned(run, stage)
   const { failure, stats } = outcome
   await run.record([{ type: 'FailTask', data: { taskId, failure, ...(stats ? { stats } : {}) } }])
   if (outcome.kind === 'failed') throw engineError(outcome.failure)
@@ -122,15 +126,21 @@ function finishedTask(outcome: TaskOutcome): FinishedTask | undefined {
   return outcome.kind === 'done' ? outcome.finished : undefined
 }
 
-function isPinned(run: RunContext): boolean {
-  return run.aggregate.intended.kind !== 'NONE' && run.aggregate.intended.pages.length > 0
+/** How many tasks the stage may begin. The figures of EXPLAIN ANALYZE are those of one run. */
+function attemptsAt(run: RunContext, { output }: Stage): number {
+  return output === 'none' ? 1 : run.limits.attempts
 }
 
-/** The stage's task without an end in the log: another coordinator created it. */
-function openTask(run: RunContext, stage: StagePlan): TaskRecord | undefined {
+/** Whether pages of the stage are part of the result: then no other task can continue it. */
+function isPinned(run: RunContext, { output }: Stage): boolean {
+  return output === 'client' && run.aggregate.intended.kind !== 'NONE' && run.aggregate.intended.pages.length > 0
+}
+
+/** The attempt at the stage that has no end in the log; at most one has none, as an attempt ends before the next. */
+function openTask(run: RunContext, stage: Stage): TaskRecord | undefined {
   const query = run.aggregate.intended
   if (query.kind === 'NONE') return undefined
-  return [...query.tasks.values()].findLast((task) => task.stage === stage.id && !isTaskTerminal(task.state))
+  return [...query.tasks.values()].find((task) => task.stage === stage.id && !isTaskTerminal(task.state))
 }
 
 function recoveries(aggregate: QueryAggregate): number {
@@ -138,12 +148,7 @@ function recoveries(aggregate: QueryAggregate): number {
 }
 
 /** Continues with a task that runs, or ran, on its worker: no work is repeated. */
-async function adoptTask(
-  deps: WorkerStageDeps,
-  run: RunContext,
-  stage: StagePlan,
-  task: TaskRecord,
-): Promise<TaskOutcome> {
+async function adoptTask(deps: WorkerStageDeps, run: RunContext, stage: Stage, task: TaskRecord): Promise<TaskOutcome> {
   const { taskId, attempt } = task
   for (let tries = 0; ; tries++) {
     const node = deps.workers.byId(task.nodeId) ?? { nodeId: task.nodeId, url: task.nodeUrl }

@@ -7,9 +7,9 @@ import type {
   WrittenFile,
 } from '../../../connectors/spi/table-writer.ts'
 import { EngineError, failureOf } from '../../../shared/engine-error.ts'
-import { taskId as makeTaskId, type QueryId, type NodeId } from '../../../shared/ids.ts'
-import { planWriteStages } from '../../../planner/plan-stages.ts'
-import type { StagePlan } from '../../../planner/stage-plan.ts'
+import { ROOT_STAGE, taskId as makeTaskId, type QueryId, type NodeId } from '../../../shared/ids.ts'
+import { planWrite } from '../../../planner/plan-query.ts'
+import { resultStage, ROW_PLAN, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
 import type { BoundStatement, PlanNode } from '../../../sql/front-end.ts'
 import { duckdbTypeText } from '../../../sql/types/duckdb-representation.ts'
 import { parseTypeText } from '../../../sql/types/type-names.ts'
@@ -18,7 +18,7 @@ import { coordinatorTaskStats, cutPages } from './coordinator-stage.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 import type { PlanFacts } from '../stream/planned-data.ts'
-import { toStagePlan, writtenLineage } from '../stream/planned-data.ts'
+import { recordedPlan, writtenLineage } from '../stream/planned-data.ts'
 import type { QueryStep } from '../stream/query-aggregate.ts'
 import type { KnownQuery } from '../stream/state.ts'
 import type { WriteGuard } from './write-guard.ts'
@@ -26,8 +26,9 @@ import { isTakenOut } from '../secrets/query-secrets.ts'
 import type { RunContext } from './run-context.ts'
 import { placed } from './task-pages.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
-import type { FinishedTask } from './task-outcome.ts'
-import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
+import { runOnWorkers } from './run-plan.ts'
+import { finishTask, type FinishedTask } from './task-outcome.ts'
+import type { WorkerStageDeps } from './worker-stage.ts'
 
 type BoundWrite = Extract<BoundStatement, { kind: 'write' }>
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -52,12 +53,11 @@ export async function carryOutWrite(
 ): Promise<void> {
   const planStart = deps.clock.monotonicMs()
   const made = analyzed.source ?? analyzed.defines
-  const facts = (stages: readonly StagePlan[], outline?: PlanNode): PlanFacts => ({
+  const facts = (plan: QueryPlan | undefined, outline?: PlanNode): PlanFacts => ({
     queryType: analyzed.queryType,
-    route: stages.length > 1 ? 'local' : 'coordinator',
+    plan,
     columns: analyzed.columns,
     tables: tablesOf(analyzed),
-    stages,
     analysisNanos,
     planningNanos: Math.round((deps.clock.monotonicMs() - planStart) * 1e6),
     updateType: analyzed.updateType,
@@ -66,8 +66,7 @@ export async function carryOutWrite(
     ...(outline && { outline }),
     lineage: made && writtenLineage(made.lineage, made.columns),
   })
-  const root: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
-  const withoutWorker = (): QueryCommand => run.planned(facts(analyzed.columns.length > 0 ? [root] : []))
+  const withoutWorker = (): QueryCommand => run.planned(facts(analyzed.columns.length > 0 ? ROW_PLAN : undefined))
   if (analyzed.settled) return changeNothing(deps, run, [withoutWorker()])
 
   const { source, change, catalog } = analyzed
@@ -87,13 +86,9 @@ export async function carryOutWrite(
   const input = await listSplits(deps.catalogs, source.query)
   run.signal.throwIfAborted()
   const duckdbTypes = target.columns.map(({ type }) => duckdbTypeText(parseTypeText(type)))
-  const stages = planWriteStages(source.query, source.columns, input, { target, duckdbTypes })
-  const written = await runStage(
-    deps,
-    run,
-    stages.find((stage) => stage.fragment !== undefined)!,
-    run.planned(facts(stages, outlineOf(analyzed, source.query.outline))),
-  )
+  const plan = planWrite(source.query, source.columns, input, { target, duckdbTypes })
+  const planned = run.planned(facts(plan, outlineOf(analyzed, source.query.outline)))
+  const written = await writeRows(deps, run, plan, planned)
   return decide(deps, run, writtenBy(target, written), analyzed.tolerated)
 }
 
@@ -111,16 +106,18 @@ export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned):
     const outcome = isTakenOut(query.created, prepared.change) ? 'found' : 'rolledForward'
     return commitAndFinish(deps, run, prepared, outcome).finally(leave)
   }
-  const targetOf = ({ fragment, withheld }: Planned['stages'][number]): WriteTarget | undefined =>
-    fragment?.write?.target ?? withheld?.target
-  const work = planned.stages.find((stage) => targetOf(stage) !== undefined)
-  if (!work) return 'analyze'
+  const plan = recordedPlan(planned)
+  const target = plan && targetOf(resultStage(plan.stages))
+  if (!target) return 'analyze'
   return (async () => {
-    const target = targetOf(work)!
     if (isTakenOut(query.created, target.change)) throw secretsNotKept()
-    const written = await runStage(deps, run, toStagePlan(work), undefined)
+    const written = await writeRows(deps, run, plan, undefined)
     await decide(deps, run, writtenBy(target, written), planned.write?.tolerated)
   })()
+}
+
+function targetOf(stage: Stage | undefined): WriteTarget | undefined {
+  return stage?.fragment?.write?.target ?? stage?.withheld?.target
 }
 
 /** The parts of a change that exist before it is decided. */
@@ -207,15 +204,15 @@ async function commitAndFinish(
   )
 }
 
-/** Runs the stage that writes the rows. */
-async function runStage(
+/** Runs the plan of the rows. @returns the task that wrote them */
+async function writeRows(
   deps: WriteDeps,
   run: RunContext,
-  stage: StagePlan,
-  plan: QueryCommand | undefined,
+  plan: QueryPlan,
+  planned: QueryCommand | undefined,
 ): Promise<FinishedTask> {
-  const finished = await runWorkerStage(deps, run, stage, plan)
-  if (!finished) throw new Error('a stage that writes ends with its task')
+  const finished = await runOnWorkers(deps, run, plan, planned)
+  if (!finished) throw new Error('a plan that writes ends with the task that wrote the rows')
   return finished
 }
 
@@ -277,9 +274,9 @@ async function finish(deps: WriteDeps, run: RunContext, before: readonly QuerySt
   })
   if (counted) run.onPage(0, page!.bytes)
   const kept = counted ? await deps.log.keepPages(run.queryId, [{ token: 0, bytes: page!.bytes }]) : undefined
-  const taskId = makeTaskId(run.queryId, 0, 0)
+  const taskId = makeTaskId(run.queryId, ROOT_STAGE, 0)
   const result: readonly QueryCommand[] = [
-    { type: 'FinishTask', data: { taskId, stage: 0, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
+    { type: 'FinishTask', data: { taskId, stage: ROOT_STAGE, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
     {
       type: 'PublishPages',
       data: {
@@ -327,13 +324,6 @@ function filesOf({ taskId, status }: FinishedTask): readonly WrittenFile[] {
   if (status.written) return status.written.files
   const { message } = failureOf('REMOTE_TASK_ERROR', `Task ${taskId} does not report its written files`)
   throw new EngineError('REMOTE_TASK_ERROR', message)
-}
-
-function finishTask({ taskId, stage, node, status }: FinishedTask): QueryCommand {
-  return {
-    type: 'FinishTask',
-    data: { taskId, stage, nodeId: node.nodeId, nodeUrl: node.url, stats: status.stats },
-  }
 }
 
 function tablesOf({ catalog, change, source, writes }: BoundWrite): Planned['tables'] {

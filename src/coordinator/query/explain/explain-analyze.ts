@@ -1,10 +1,10 @@
 import type { OperatorStats, PipelineStats, TaskStats } from '../../../execution/api/task.ts'
-import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { Stage } from '../../../planner/query-plan.ts'
 import { formatDuration, formatSize } from '../../../shared/durations.ts'
 import { estimateText } from '../statistics/plan-estimates.ts'
 
 export interface AnalyzedRun {
-  readonly stage: StagePlan
+  readonly stage: Stage
   readonly stats: TaskStats
 }
 

@@ -1,5 +1,5 @@
 import { estimateJson, estimatePlan, estimateText, type PlanEstimate } from '../statistics/plan-estimates.ts'
-import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { Stage } from '../../../planner/query-plan.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { BoundStatement, PlanNode, ResultColumn } from '../../../sql/front-end.ts'
 
@@ -9,7 +9,7 @@ type Explained = Extract<BoundStatement, { kind: 'explain' }>
  * The one row of EXPLAIN, in Trino's forms: fragments with their nodes (DISTRIBUTED), the nodes alone (LOGICAL), the
  * tables read (IO), or `true` (VALIDATE).
  */
-export function explainText(analyzed: Explained, stages: readonly StagePlan[]): string | boolean {
+export function explainText(analyzed: Explained, stages: readonly Stage[]): string | boolean {
   const { statement } = analyzed
   switch (analyzed.planType) {
     case 'VALIDATE':
@@ -82,13 +82,14 @@ function textNode(node: PlanNode, estimates: Estimates, lead: string, rest = lea
   return lines.join('\n')
 }
 
-/** Stage 0 relays what stage 1 does; a stage that does the work itself shows it. */
-function fragmentsText(outline: PlanNode, stages: readonly StagePlan[], estimates: Estimates): string {
+/** Each stage shows its own operators; a stage that only relays shows which stages it reads. */
+function fragmentsText(outline: PlanNode, stages: readonly Stage[], estimates: Estimates): string {
   const blocks = stages.map((stage) => {
     const head = `Fragment ${stage.id} [${stage.distribution === 'coordinator' ? 'COORDINATOR_ONLY' : 'SINGLE'}]`
-    const layout = `    Output layout: [${outline.layout.join(', ')}]\n    Output partitioning: SINGLE []`
-    const body = stage.fragment
-      ? textNode(outline, estimates, '    ')
+    const { layout: columns } = stage.outline ?? outline
+    const layout = `    Output layout: [${columns.join(', ')}]\n    Output partitioning: SINGLE []`
+    const body = stage.outline
+      ? textNode(stage.outline, estimates, '    ')
       : `    Output[columnNames = [${outline.layout.map((column) => column.split(':')[0]).join(', ')}]]\n` +
         `    └─ RemoteSource[sourceFragmentIds = [${stage.inputs.join(', ')}]]\n` +
         `           Layout: [${outline.layout.join(', ')}]`
@@ -118,13 +119,13 @@ function jsonNode(node: PlanNode, nextId: () => string, estimates: Estimates): R
   }
 }
 
-function fragmentsJson(outline: PlanNode, stages: readonly StagePlan[], estimates: Estimates): Record<string, unknown> {
+function fragmentsJson(outline: PlanNode, stages: readonly Stage[], estimates: Estimates): Record<string, unknown> {
   const nextId = counter()
   return Object.fromEntries(
     stages.map((stage) => [
       String(stage.id),
-      stage.fragment
-        ? jsonNode(outline, nextId, estimates)
+      stage.outline
+        ? jsonNode(stage.outline, nextId, estimates)
         : jsonNode(
             {
               name: 'RemoteSource',

@@ -1,5 +1,5 @@
 import { bytesOfColumn } from '../../../execution/api/fragment.ts'
-import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { Stage } from '../../../planner/query-plan.ts'
 import { formatSize } from '../../../shared/durations.ts'
 import { knownSum } from '../../../shared/known-sum.ts'
 import type { PlanNode } from '../../../sql/front-end.ts'
@@ -16,7 +16,7 @@ export interface PlanEstimate {
  * (filters, joins by key, groups) are unknown, as they are in Trino without column statistics: the engine optimises a
  * fragment itself, and EXPLAIN ANALYZE shows the engine's estimate for each operator.
  */
-export function estimatePlan(outline: PlanNode, stages: readonly StagePlan[]): ReadonlyMap<PlanNode, PlanEstimate> {
+export function estimatePlan(outline: PlanNode, stages: readonly Stage[]): ReadonlyMap<PlanNode, PlanEstimate> {
   const tables = tableSizes(stages)
   const estimates = new Map<PlanNode, PlanEstimate>()
   const estimate = (node: PlanNode): PlanEstimate => {
@@ -29,7 +29,7 @@ export function estimatePlan(outline: PlanNode, stages: readonly StagePlan[]): R
 }
 
 /** Sizes by `catalog:schema:table`, the form in which scans are shown; every scan of a table reads all its splits. */
-function tableSizes(stages: readonly StagePlan[]): ReadonlyMap<string, PlanEstimate> {
+function tableSizes(stages: readonly Stage[]): ReadonlyMap<string, PlanEstimate> {
   const sizes = new Map<string, PlanEstimate>()
   for (const { fragment, splits } of stages)
     fragment?.scans.forEach(({ catalog, schema, table, columns, ofRule }, index) => {

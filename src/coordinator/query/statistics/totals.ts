@@ -1,14 +1,16 @@
 import { isTaskTerminal, type TaskStats } from '../../../execution/api/task.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 import type { KnownQuery, TaskRecord } from '../stream/state.ts'
-import type { TaskId } from '../../../shared/ids.ts'
+import { resultStage } from '../../../planner/query-plan.ts'
+import { ROOT_STAGE, type TaskId } from '../../../shared/ids.ts'
 
 export type QueryTotals = QueryEventOf<'QueryFinished'>['data']['totals']
+type PlannedStage = QueryEventOf<'QueryPlanned'>['data']['stages'][number]
 export type StageTimes = QueryEventOf<'QueryFinished'>['data']['stages'][number]
 
 /**
  * The figures of a query: sums over its tasks. Input counts the tasks of leaf stages only. Output counts the task of
- * stage 0 where it has one (its relay), so that rows are not counted once per stage.
+ * the root where it has one, otherwise the tasks of the stage that the root relays, so that no row counts twice.
  * @param live newer figures of running tasks, by task id
  * @param now milliseconds since the epoch; taken as the end of tasks that still run
  */
@@ -16,16 +18,17 @@ export function queryTotals(query: KnownQuery, live: ReadonlyMap<TaskId, TaskSta
   const planned = query.planned
   const tasks = [...query.tasks.values()].map((task) => ({ task, stats: statsOf(task, live) }))
   const leaves = new Set(planned?.stages.filter((stage) => stage.inputs.length === 0).map((stage) => stage.id))
-  const hasLastStage = tasks.some(({ task }) => task.stage === 0)
+  const outputStage = tasks.some(({ task }) => task.stage === ROOT_STAGE)
+    ? ROOT_STAGE
+    : planned && resultStage(planned.stages)?.id
   const all = { ...NO_WORK }
   const input = { ...NO_INPUT }
   const output = { ...NO_OUTPUT }
   for (const { task, stats } of tasks) {
     if (!stats) continue
-    const isLeaf = leaves.has(task.stage)
     addTo(all, stats)
-    if (isLeaf) addTo(input, stats)
-    if (hasLastStage ? task.stage === 0 : isLeaf) addTo(output, stats)
+    if (leaves.has(task.stage)) addTo(input, stats)
+    if (task.stage === outputStage) addTo(output, stats)
   }
   const ended = query.kind === 'FINISHED' || query.kind === 'FAILED' ? Date.parse(query.endedAt) : now
   return {
@@ -64,7 +67,7 @@ const NO_WORK = {
 }
 /** Summed over the tasks of leaf stages. */
 const NO_INPUT = { rawInputPositions: 0, rawInputBytes: 0, processedInputPositions: 0, processedInputBytes: 0 }
-/** Summed over the tasks of the last stage. */
+/** Summed over the tasks of the stage whose rows are the result. */
 const NO_OUTPUT = { outputPositions: 0, outputBytes: 0 }
 
 function addTo<K extends string>(sums: Record<K, number>, stats: Readonly<Record<NoInfer<K>, number>>): void {
@@ -80,7 +83,7 @@ export function statsOf(task: TaskRecord, live: ReadonlyMap<TaskId, TaskStats>):
 export function stageTimes(query: KnownQuery): readonly StageTimes[] {
   if (query.kind === 'FINISHED') return query.finished.stages
   if (query.kind === 'FAILED' && query.failed.stages.length > 0) return query.failed.stages
-  return (query.planned?.stages ?? []).map((stage) => stageNow(query, stage.id, query.planned?.executionStartedAt))
+  return (query.planned?.stages ?? []).map((stage) => stageNow(query, stage))
 }
 
 /** The stages' states if the query ends now, for its terminal event. */
@@ -90,7 +93,7 @@ export function stagesAtEnd(
   at: string,
 ): readonly StageTimes[] {
   return (query.planned?.stages ?? []).map((stage) => {
-    const now = stageNow(query, stage.id, query.planned?.executionStartedAt)
+    const now = stageNow(query, stage)
     const done =
       now.state === 'FINISHED' || now.state === 'FAILED' || now.state === 'CANCELED' || now.state === 'ABORTED'
     if (done) return now
@@ -98,20 +101,22 @@ export function stagesAtEnd(
   })
 }
 
-function stageNow(query: KnownQuery, id: number, executionStartedAt: string | undefined): StageTimes {
+function stageNow(query: KnownQuery, { id, inputs }: PlannedStage): StageTimes {
   const tasks = [...query.tasks.values()].filter((task) => task.stage === id)
-  const scheduledAt = executionStartedAt ?? query.plannedAt
+  const scheduledAt = query.planned?.executionStartedAt ?? query.plannedAt
   const started = tasks.map((task) => task.stats?.startTime ?? task.createdAt).sort()[0]
   const base = { id, ...(scheduledAt ? { scheduledAt } : {}), ...(started ? { startedAt: started } : {}) }
   // A retried task replaces the one before.
   const retried = new Set(tasks.map((task) => task.retryOf).filter((one) => one !== undefined))
   const current = tasks.filter((task) => !retried.has(task.taskId))
   if (current.length === 0) {
-    const upstream = [...query.tasks.values()].some((task) => task.stage !== id)
-    return {
-      state: upstream || query.kind === 'RUNNING' || query.kind === 'FINISHING' ? 'RUNNING' : 'SCHEDULED',
-      ...base,
-    }
+    // A root without a task of its own runs as soon as the stage that it relays runs.
+    const relays =
+      id === ROOT_STAGE &&
+      (query.kind === 'RUNNING' ||
+        query.kind === 'FINISHING' ||
+        [...query.tasks.values()].some((task) => inputs.includes(task.stage)))
+    return { state: relays ? 'RUNNING' : 'SCHEDULED', ...base }
   }
   const ends = current.map((task) => task.endedAt ?? '')
   const endedAt = ends.every((end) => end !== '') ? ends.sort().at(-1) : undefined

@@ -3,7 +3,7 @@ import { unreachable } from '../../../shared/unreachable.ts'
 import type { EndedBy, QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
 import { isCommitted, isDecided, isTerminal, type QueryState } from './state.ts'
-import type { TaskId } from '../../../shared/ids.ts'
+import { ROOT_STAGE, type TaskId } from '../../../shared/ids.ts'
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
 export type EndFigures = Omit<Data<'QueryFailed'>, 'failure' | 'endedBy'>
@@ -74,7 +74,7 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
       return planned && command.data.tasks.length > 0 ? [{ type: 'QueryProgressed', time: at, data: command.data }] : []
     case 'FinishTask': {
       const task = state.tasks.get(command.data.taskId)
-      if (!planned || (task && isTaskTerminal(task.state)) || (!task && command.data.stage !== 0)) return []
+      if (!planned || (task && isTaskTerminal(task.state)) || (!task && command.data.stage !== ROOT_STAGE)) return []
       return [{ type: 'TaskFinished', time: at, data: command.data }]
     }
     case 'FailTask':

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
-import type { StagePlan } from '../../../planner/stage-plan.ts'
+import { makePlan, resultStage, type PlanRoute, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
+import { ROOT_STAGE } from '../../../shared/ids.ts'
 import type { FrontEndTimes, Lineage, LineageSource, PlanNode, ResultColumn, Warning } from '../../../sql/front-end.ts'
 import type { QueryEventOf } from './events.ts'
 
@@ -9,10 +10,10 @@ type Planned = QueryEventOf<'QueryPlanned'>['data']
 /** The findings of planning; the rest of QueryPlanned is derived from them. */
 export interface PlanFacts {
   readonly queryType: string
-  readonly route: Planned['route']
+  /** Absent for a statement that runs no stage. */
+  readonly plan?: QueryPlan | undefined
   readonly columns: readonly ResultColumn[]
   readonly tables: Planned['tables']
-  readonly stages: readonly StagePlan[]
   /** Parsing, analysis and rendering together, where they are not measured separately. */
   readonly analysisNanos: number
   readonly planningNanos: number
@@ -39,10 +40,10 @@ export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {
   const { updateType, outline, write, properties, lineage } = facts
   return {
     queryType: facts.queryType,
-    route: facts.route,
+    route: facts.plan?.route ?? 'coordinator',
     columns: facts.columns.map((column) => ({ ...column, lineage: [...column.lineage] })),
     tables: facts.tables,
-    stages: facts.stages.map((stage) => ({
+    stages: (facts.plan?.stages ?? []).map((stage) => ({
       id: stage.id,
       distribution: stage.distribution,
       inputs: [...stage.inputs],
@@ -141,8 +142,25 @@ export function withTimes(facts: PlanFacts, times: FrontEndTimes | undefined): P
   }
 }
 
-/** A stage of the plan's event as a stage plan. */
-export function toStagePlan(stage: Planned['stages'][number]): StagePlan {
+/** The plan that an event records; undefined for a statement without stages. */
+export function recordedPlan({ queryType, route, stages }: Planned): QueryPlan | undefined {
+  const result = resultStage(stages)
+  if (!result) return undefined
+  return makePlan(recordedRoute(route), stages.map(recordedStage), resultOf(queryType, result))
+}
+
+/** Where the rows of the statement go. No field says so: it follows from the statement. */
+function resultOf(queryType: string, result: Planned['stages'][number]): 'client' | 'table' | 'none' {
+  if ((result.fragment?.write ?? result.withheld?.target) !== undefined) return 'table'
+  return queryType === 'EXPLAIN' && result.id !== ROOT_STAGE ? 'none' : 'client'
+}
+
+function recordedRoute(route: Planned['route']): PlanRoute {
+  if (route === 'delegated') throw new Error('No version of the planner makes a delegated plan')
+  return route
+}
+
+function recordedStage(stage: Planned['stages'][number]): Omit<Stage, 'output'> {
   const { id, distribution, inputs, splits, fragment, withheld } = stage
   return { id, distribution, inputs, splits, ...(fragment && { fragment }), ...(withheld && { withheld }) }
 }

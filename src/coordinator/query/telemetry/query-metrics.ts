@@ -1,3 +1,4 @@
+import { ROOT_STAGE } from '../../../shared/ids.ts'
 import type { Meters, TraceRef } from '../../../telemetry/meters.ts'
 import { parseTraceparent } from '../../../telemetry/trace-context.ts'
 import type { FrontEndTimes } from '../../../sql/front-end.ts'
@@ -82,7 +83,7 @@ function countPhases(
   if (query.planned?.executionStartedAt && began)
     phase('start', secondsBetween(query.planned.executionStartedAt, began))
   if (began && done) phase('execute', secondsBetween(began, done))
-  const relay = [...query.tasks.values()].find(({ stage, stats: of }) => stage === 0 && of?.startTime)?.stats
+  const relay = [...query.tasks.values()].find(({ stage, stats: of }) => stage === ROOT_STAGE && of?.startTime)?.stats
   if (relay && relay.blockedNanos > 0)
     meters.count('exchangeBlockedSeconds', { side: 'consumer' }, relay.blockedNanos / 1e9)
   if (relay?.startTime && relay.endTime) phase('publish', secondsBetween(relay.startTime, relay.endTime))
@@ -112,7 +113,7 @@ function countTask(task: TaskRecord, meters: Meters): void {
   meters.count('tasks', { state: endStateOf(state) })
   if (task.retryReason !== undefined) meters.count('taskRetries', { reason: task.retryReason })
   if (!stats) return
-  if (task.stage !== 0 && stats.startTime)
+  if (task.stage !== ROOT_STAGE && stats.startTime)
     meters.observe('taskStartDelay', {}, secondsBetween(task.createdAt, stats.startTime))
   if (!stats.profiled) return
   for (const { operators } of stats.pipelines)
@@ -125,7 +126,7 @@ function countTask(task: TaskRecord, meters: Meters): void {
 function stageSkews(query: KnownQuery): readonly number[] {
   const byStage = new Map<number, number[]>()
   for (const { stage, stats } of query.tasks.values())
-    if (stage !== 0 && stats && stats.elapsedNanos > 0)
+    if (stage !== ROOT_STAGE && stats && stats.elapsedNanos > 0)
       byStage.set(stage, [...(byStage.get(stage) ?? []), stats.elapsedNanos])
   return [...byStage.values()].map((times) => {
     const sorted = times.toSorted((a, b) => a - b)

@@ -1,3 +1,4 @@
+import { ROOT_STAGE } from '../../../shared/ids.ts'
 import type { Logger } from '../../../telemetry/logger.ts'
 import type { Meters } from '../../../telemetry/meters.ts'
 import type { SpanSink } from '../../../telemetry/span.ts'
@@ -194,7 +195,7 @@ const MOST_OPERATORS = 20
 /** The slowest operators of profiled tasks. Leaves out the coordinator's relay when workers took part. */
 function slowestOperators(query: KnownQuery) {
   const tasks = [...query.tasks.values()]
-  const onWorkers = tasks.filter(({ stage }) => stage !== 0)
+  const onWorkers = tasks.filter(({ stage }) => stage !== ROOT_STAGE)
   return (onWorkers.length > 0 ? onWorkers : tasks)
     .flatMap((task) =>
       (task.stats?.pipelines ?? []).flatMap((pipeline) =>

@@ -94,7 +94,7 @@ describe('A stage on a worker', () => {
       answered = Date.now()
       return taskStatus(taskId)
     }
-    await runWorkerStage(bed.deps, bed.run, bed.stage, bed.plan)
+    await runWorkerStage(bed.deps, bed.run, bed.stage, () => [bed.plan])
     const ends = ['TaskFinished', 'ResultPagesPublished', 'TaskFinished']
     const types = ['QueryCreated', 'QueryPlanned', 'TaskCreated', ...ends]
     expect(bed.log.appends).toEqual([{ stream: QUERY_ID, types }])
@@ -113,7 +113,7 @@ describe('A stage on a worker', () => {
       return taskStatus(taskId)
     }
     const stage = { ...bed.stage, fragment: { ...bed.stage.fragment!, estimate: { small: false } } }
-    await runWorkerStage(bed.deps, bed.run, stage, bed.plan)
+    await runWorkerStage(bed.deps, bed.run, stage, () => [bed.plan])
     expect(before).toEqual(['QueryCreated', 'QueryPlanned', 'TaskCreated'])
   })
 

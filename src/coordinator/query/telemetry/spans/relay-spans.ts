@@ -3,7 +3,7 @@ import { entitySpanId } from '../../../../telemetry/trace-context.ts'
 import type { TracedTask } from './task-spans.ts'
 import type { SpanDraft, TracedQuery } from './traced-query.ts'
 
-/** The spans of stage 0's relay: fetching from the tasks before it, and publishing the result. */
+/** The spans of the root's relay: fetching from the tasks of the stage that it reads, and publishing the result. */
 export function relaySpans(
   traced: TracedQuery,
   { task, stats, spanId, startMs, endMs }: TracedTask,
@@ -13,7 +13,10 @@ export function relaySpans(
     .find(({ engineOperator }) => engineOperator === 'EXCHANGE')
   if (!exchange) return []
   const { query, traceId } = traced
-  const producers = [...query.tasks.values()].filter(({ stage, state }) => stage !== 0 && state === 'FINISHED')
+  const inputs = query.planned?.stages.find(({ id }) => id === task.stage)?.inputs ?? []
+  const producers = [...query.tasks.values()].filter(
+    ({ stage, state }) => inputs.includes(stage) && state === 'FINISHED',
+  )
   return [
     {
       name: 'exchange',

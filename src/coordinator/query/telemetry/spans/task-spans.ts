@@ -1,3 +1,4 @@
+import { ROOT_STAGE } from '../../../../shared/ids.ts'
 import { isTaskTerminal, type TaskStats } from '../../../../execution/api/task.ts'
 import { attributes as names } from '../../../../telemetry/attribute-names.ts'
 import type { AttributeValue } from '../../../../telemetry/span.ts'
@@ -28,7 +29,7 @@ export function taskSpans(
   stageSpanId: string,
   withRequest: boolean,
 ): readonly SpanDraft[] {
-  const remote = task.stage !== 0
+  const remote = task.stage !== ROOT_STAGE
   return [
     ...(remote ? [remoteTaskSpan(traced, task, stageSpanId)] : []),
     ...(remote && withRequest ? [taskUpdateSpan(task)] : []),
@@ -57,8 +58,8 @@ function spansWhereItRan(
   const pipelines = traced.onCoordinator && !stats.profiled ? [] : stats.pipelines
   return [
     taskSpan(ran, stageSpanId),
-    ...(task.stage === 0 ? relaySpans(traced, ran) : []),
-    ...(stats.profiled && task.stage !== 0 ? batchSpans(ran, pipelines) : []),
+    ...(task.stage === ROOT_STAGE ? relaySpans(traced, ran) : []),
+    ...(stats.profiled && task.stage !== ROOT_STAGE ? batchSpans(ran, pipelines) : []),
     ...pipelines.map((pipeline) => pipelineSpan(ran, pipeline)),
   ]
 }

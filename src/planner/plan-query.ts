@@ -1,8 +1,9 @@
 import type { Fragment, Split } from '../execution/api/fragment.ts'
 import type { RenderedQuery, ResultColumn } from '../sql/front-end.ts'
-import type { StagePlan } from './stage-plan.ts'
+import { ROOT_STAGE } from '../shared/ids.ts'
+import { makePlan, type QueryPlan, type Stage } from './query-plan.ts'
 
-/** What is known about a query's input when it is split into stages. */
+/** The input of a query that is planned. */
 export interface QueryInput {
   /** The splits of all scans. */
   readonly splits: readonly Split[]
@@ -15,30 +16,43 @@ const SMALL_BYTES = 16 * 1024 * 1024
 const SMALL_ROWS = 1_000_000
 
 /**
- * Splits a rendered query into stages. With one worker, stage 1 does all the work and stage 0 relays. A query that
- * needs no worker is only stage 0.
+ * Plans a query whose rows are the result. A query that needs no worker is stage 0 alone. Otherwise stage 1 does all
+ * the work on one worker, and stage 0 relays its pages.
  */
-export function planStages(
-  query: RenderedQuery,
-  columns: readonly ResultColumn[],
-  input: QueryInput,
-): readonly StagePlan[] {
-  const fragment = toFragment(query, columns, input.splits)
+export function planQuery(query: RenderedQuery, columns: readonly ResultColumn[], input: QueryInput): QueryPlan {
   const onCoordinator = query.simple && !query.risky && (query.scans.length === 0 || input.coordinatorOnly)
-  const splits = withoutFiguresOfRules(fragment, input.splits)
-  if (onCoordinator) return [{ id: 0, fragment, distribution: 'coordinator', inputs: [], splits }]
-  return onWorker(fragment, splits)
+  const work = toWork(query, columns, input)
+  if (!onCoordinator) return onWorker(work, 'client')
+  return makePlan('coordinator', [{ id: ROOT_STAGE, distribution: 'coordinator', inputs: [], ...work }], 'client')
 }
 
-/** Splits a query whose rows are written; it always runs on a worker. Stage 0 commits what stage 1 wrote. */
-export function planWriteStages(
+/** Plans a query of which only the figures are wanted: its operators run on a worker, whatever the statement is. */
+export function planForFigures(query: RenderedQuery, columns: readonly ResultColumn[], input: QueryInput): QueryPlan {
+  return onWorker(toWork({ ...query, simple: false }, columns, input), 'none')
+}
+
+/** Plans a query whose rows are written; it always runs on a worker. Stage 0 commits the files of stage 1. */
+export function planWrite(
   query: RenderedQuery,
   columns: readonly ResultColumn[],
   input: QueryInput,
   write: NonNullable<Fragment['write']>,
-): readonly StagePlan[] {
-  const fragment = toFragment(query, columns, input.splits)
-  return onWorker({ ...fragment, write }, withoutFiguresOfRules(fragment, input.splits))
+): QueryPlan {
+  const work = toWork(query, columns, input)
+  return onWorker({ ...work, fragment: { ...work.fragment, write } }, 'table')
+}
+
+/** What a stage needs to compute the whole query. */
+type Work = Required<Pick<Stage, 'fragment' | 'splits' | 'outline'>>
+
+function toWork(query: RenderedQuery, columns: readonly ResultColumn[], { splits }: QueryInput): Work {
+  const fragment = toFragment(query, columns, splits)
+  return { fragment, splits: withoutFiguresOfRules(fragment, splits), outline: query.outline }
+}
+
+function onWorker(work: Work, result: 'client' | 'table' | 'none'): QueryPlan {
+  const relay = { id: ROOT_STAGE, distribution: 'coordinator' as const, inputs: [1], splits: [] }
+  return makePlan('local', [relay, { id: 1, distribution: 'single', inputs: [], ...work }], result)
 }
 
 /**
@@ -50,13 +64,6 @@ function withoutFiguresOfRules({ scans }: Fragment, splits: readonly Split[]): r
     const { scan, catalog, data } = split
     return { scan, catalog, data }
   })
-}
-
-function onWorker(fragment: Fragment, splits: readonly Split[]): readonly StagePlan[] {
-  return [
-    { id: 0, distribution: 'coordinator', inputs: [1], splits: [] },
-    { id: 1, fragment, distribution: 'single', inputs: [], splits },
-  ]
 }
 
 function toFragment(query: RenderedQuery, columns: readonly ResultColumn[], splits: readonly Split[]): Fragment {

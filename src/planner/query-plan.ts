@@ -1,0 +1,98 @@
+import type { WriteTarget } from '../connectors/spi/table-writer.ts'
+import type { Fragment, Split } from '../execution/api/fragment.ts'
+import { ROOT_STAGE } from '../shared/ids.ts'
+import type { PlanNode } from '../sql/front-end.ts'
+
+/**
+ * Where the pages of a stage go.
+ *
+ * - `client`: they are the pages of the query's result.
+ * - `exchange`: they stay where the stage ran, for the stage that reads them.
+ * - `table`: there are no pages. The rows become files, and the coordinator commits them.
+ * - `none`: they are dropped. Only the figures of the stage are wanted (EXPLAIN ANALYZE).
+ */
+export type StageOutput = 'client' | 'exchange' | 'table' | 'none'
+
+/** A part of a plan that runs as tasks. */
+export interface Stage {
+  readonly id: number
+  /** The ids of the stages whose output it reads. */
+  readonly inputs: readonly number[]
+  /** Where its tasks run: in the coordinator's engine, or in one task on a worker. */
+  readonly distribution: 'coordinator' | 'single'
+  readonly output: StageOutput
+  /** What its tasks compute. Absent: the stage is a root that computes nothing, or the fragment is not stored. */
+  readonly fragment?: Fragment
+  /** For a fragment that is not stored because it contains secrets: the data needed to continue with its task. */
+  readonly withheld?: { readonly streams: boolean; readonly target?: WriteTarget | undefined }
+  readonly splits: readonly Split[]
+  /** The operators of the fragment for EXPLAIN; absent in a plan that was read from the log. */
+  readonly outline?: PlanNode
+}
+
+/** Which part of the system carries a plan out: workers, or the coordinator's own engine. */
+export type PlanRoute = 'local' | 'coordinator'
+
+/** The stages of a query, a tree. The coordinator runs the root; all other stages run on workers. */
+export interface QueryPlan {
+  readonly route: PlanRoute
+  /** Every stage once, the root first. */
+  readonly stages: readonly Stage[]
+  /** Stage 0. Without a fragment it relays its one input, or it is a row that the coordinator makes itself. */
+  readonly root: Stage
+}
+
+/** The fields that give the shape of a plan; recorded stages have them too. */
+type StageShape = Pick<Stage, 'id' | 'inputs'> & { readonly fragment?: unknown; readonly withheld?: unknown }
+
+/**
+ * Makes a plan: the outputs of its stages follow from the tree.
+ * @param result where the rows of the statement go
+ */
+export function makePlan(
+  route: PlanRoute,
+  stages: readonly Omit<Stage, 'output'>[],
+  result: Exclude<StageOutput, 'exchange'>,
+): QueryPlan {
+  const resultId = resultStage(stages)?.id
+  const outputOf = (id: number): StageOutput => {
+    if (id === resultId) return result
+    // A root that computes nothing gives the client the pages of its input, or a row about them.
+    return id === ROOT_STAGE ? 'client' : 'exchange'
+  }
+  const made = stages.map((stage): Stage => ({ ...stage, output: outputOf(stage.id) }))
+  return { route, stages: made, root: stageOf(made, ROOT_STAGE) }
+}
+
+/** The plan of one row that the coordinator makes itself, without an engine. */
+export const ROW_PLAN: QueryPlan = makePlan(
+  'coordinator',
+  [{ id: ROOT_STAGE, distribution: 'coordinator', inputs: [], splits: [] }],
+  'client',
+)
+
+/** Whether the stage has work for an engine; otherwise the coordinator relays its input, or makes its row. */
+export function computes({ fragment, withheld }: Pick<StageShape, 'fragment' | 'withheld'>): boolean {
+  return fragment !== undefined || withheld !== undefined
+}
+
+/** The stage that computes the rows of the statement: the root, or the input that the root relays. */
+export function resultStage<S extends StageShape>(stages: readonly S[]): S | undefined {
+  const root = stages.find(({ id }) => id === ROOT_STAGE)
+  if (!root || computes(root)) return root
+  const [input] = root.inputs
+  return input === undefined ? root : stages.find(({ id }) => id === input)
+}
+
+/** @throws Error when the plan has no such stage */
+export function stageOf<S extends Pick<Stage, 'id'>>(stages: readonly S[], id: number): S {
+  const found = stages.find((stage) => stage.id === id)
+  if (!found) throw new Error(`The plan has no stage ${id}`)
+  return found
+}
+
+/** The ids of a stage and of all stages below it; empty when the plan has no such stage. */
+export function subtreeOf(stages: readonly Pick<Stage, 'id' | 'inputs'>[], id: number): ReadonlySet<number> {
+  const stage = stages.find((one) => one.id === id)
+  return new Set(stage ? [id, ...stage.inputs.flatMap((input) => [...subtreeOf(stages, input)])] : [])
+}
