@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Authorize } from '../../../security/authorization.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../../shared/ids.ts'
 import { howToRetry } from '../../../shared/quipu-error.ts'
@@ -8,13 +7,10 @@ import type { BoundStatement } from '../../../sql/front-end.ts'
 import { endingBy, type Ending } from '../stream/ending.ts'
 import type { Canceled } from '../results/cancel-query.ts'
 import { NO_STAGES, valuesInEngine, type CoordinatorRunDeps } from './coordinator-run.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 
-export interface CallDeps extends CoordinatorRunDeps {
-  readonly authorize: Authorize
-  /** Ends another query, as `StatementService.cancel` does. */
-  readonly endQuery: (queryId: QueryId, ending: Ending) => Promise<Canceled>
-}
+type CallDeps = CoordinatorRunDeps & Pick<ExecutionDeps, 'authorize' | 'endQuery'>
 
 type BoundCall = Extract<BoundStatement, { kind: 'call' }>
 

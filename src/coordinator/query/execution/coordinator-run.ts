@@ -1,33 +1,23 @@
-import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
-import type { ResultPages } from '../../../events/event-log.ts'
 import type { TaskStats } from '../../../execution/api/task.ts'
-import { EngineLost, type EnginePool, type EngineResult, type EngineRun } from '../../../execution/engine/engine.ts'
 import { splitsOfStatement } from '../../../execution/api/fragment.ts'
+import { EngineLost, type EngineResult, type EngineRun } from '../../../execution/engine/engine.ts'
 import { ROW_PLAN, type Stage } from '../../../planner/query-plan.ts'
-import type { Clock } from '../../../shared/clock.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import { ROOT_STAGE, taskId, type NodeId } from '../../../shared/ids.ts'
+import { ROOT_STAGE, taskId } from '../../../shared/ids.ts'
 import { NO_ROWS, type PageDigest, type RowDigester } from '../../../shared/row-digest.ts'
 import { connectorOf, connectorSplit } from '../../dispatch/catalog-metadata.ts'
 import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
 import type { RenderedQuery } from '../../../sql/front-end.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { PlanFacts } from '../stream/planned-data.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 import { placed } from './task-pages.ts'
 
-export interface CoordinatorRunDeps {
-  readonly log: Pick<ResultPages, 'keepPages'>
-  readonly clock: Clock
-  readonly catalogs: Catalogs
-  /** The coordinator's own engine, for stages that need no worker. */
-  readonly engine: EnginePool
-  readonly nodeId: NodeId
-  readonly selfUrl: string
-  /** Absent where digests are switched off. */
-  readonly digester: RowDigester | undefined
-  readonly limits: { readonly pageBytes: number; readonly inlineBytes: number }
-}
+export type CoordinatorRunDeps = Pick<
+  ExecutionDeps,
+  'log' | 'clock' | 'catalogs' | 'engine' | 'nodeId' | 'selfUrl' | 'digester' | 'limits'
+>
 
 /** The plan of a statement that runs no stage. */
 export const NO_STAGES = {

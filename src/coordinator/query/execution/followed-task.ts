@@ -4,25 +4,16 @@ import { isTaskTerminal, type TaskStatus, type TaskUpdate } from '../../../execu
 import type { Stage } from '../../../planner/query-plan.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import type { TaskId } from '../../../shared/ids.ts'
-import type { RowDigester } from '../../../shared/row-digest.ts'
-import type { TaskHub } from '../../scheduler/task-hub.ts'
-import type { WorkerClient } from '../../scheduler/worker-client.ts'
 import { WorkerLost } from '../../scheduler/worker-error.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
 import { Suspended } from './suspended.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
 import { badEnd, lost, outcomeOf, type TaskOutcome } from './task-outcome.ts'
-import { TaskPages, type TaskPagesDeps } from './task-pages.ts'
+import { TaskPages } from './task-pages.ts'
 
-export interface FollowDeps extends TaskPagesDeps {
-  readonly client: WorkerClient
-  readonly hub: TaskHub
-  /** Absent where digests are switched off. */
-  readonly digester: RowDigester | undefined
-  /** Whether another small task may be profiled now, while `running` tasks run. */
-  readonly profiles: (running: number) => boolean
-}
+export type FollowDeps = Pick<ExecutionDeps, 'log' | 'clock' | 'client' | 'hub' | 'digester' | 'profiles'>
 
 /** One attempt at a stage: a task on a worker. */
 export interface TaskAttempt {

@@ -4,7 +4,6 @@ import type { Split } from '../../../execution/api/fragment.ts'
 import type { EngineRun } from '../../../execution/engine/engine.ts'
 import type { Stage } from '../../../planner/query-plan.ts'
 import type { Identity } from '../../../security/authorization.ts'
-import type { Clock } from '../../../shared/clock.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import { accessOf } from '../../../sql/access-control.ts'
@@ -77,7 +76,7 @@ export interface RunContext {
 
 /** The parts of a query's execution. */
 export interface ExecutionParts {
-  readonly deps: Pick<ExecutionDeps, 'catalogs' | 'limits' | 'objectsOf' | 'withinSpan'> & { readonly clock: Clock }
+  readonly deps: Pick<ExecutionDeps, 'catalogs' | 'clock' | 'limits' | 'objectsOf' | 'withinSpan'>
   readonly query: Pick<RunContext, 'queryId' | 'user' | 'identity' | 'startTimeMillis' | 'aggregate'>
   readonly recorder: Recorder
   readonly work: OngoingWork

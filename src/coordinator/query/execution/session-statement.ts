@@ -1,11 +1,12 @@
 import type { BoundStatement } from '../../../sql/front-end.ts'
 import { checkHeaders, responseHeaders } from '../session/session-headers.ts'
 import { NO_STAGES } from './coordinator-run.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 
 /** Runs SET SESSION, PREPARE, USE …: once the client follows, the answer carries what the client is to remember. */
 export async function runSessionStatement(
-  deps: { readonly limits: { readonly headerBytes: number } },
+  deps: Pick<ExecutionDeps, 'limits'>,
   run: RunContext,
   analyzed: Extract<BoundStatement, { kind: 'session' }>,
   analysisNanos: number,

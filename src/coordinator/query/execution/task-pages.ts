@@ -1,26 +1,21 @@
 import { hash } from 'node:crypto'
 import type { ClosedPage, TaskStatus } from '../../../execution/api/task.ts'
-import type { KeptPages, PageOffset, ResultPage, ResultPages } from '../../../events/event-log.ts'
+import type { KeptPages, PageOffset, ResultPage } from '../../../events/event-log.ts'
 import { inOnePiece } from '../../../shared/body-parts.ts'
-import type { Clock } from '../../../shared/clock.ts'
 import { COORDINATOR, ROOT_STAGE, taskId as makeTaskId, type TaskId } from '../../../shared/ids.ts'
 import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
-import type { WorkerClient } from '../../scheduler/worker-client.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { QueryAggregate, QueryStep } from '../stream/query-aggregate.ts'
 import { relayTaskStats } from '../statistics/relay-stats.ts'
 import { PageGone } from '../results/page-gone.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 
 /** Result pages up to this many bytes are kept beside the log. */
 const DURABLE_PAGE_BYTES = 64 * 1024
 
-export interface TaskPagesDeps {
-  readonly log: Pick<ResultPages, 'keepPages'>
-  readonly clock: Clock
-  readonly client: Pick<WorkerClient, 'fetchPage'>
-}
+type TaskPagesDeps = Pick<ExecutionDeps, 'log' | 'clock' | 'client'>
 
 interface RelayedTask {
   readonly deps: TaskPagesDeps

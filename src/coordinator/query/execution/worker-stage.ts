@@ -2,22 +2,18 @@ import { splitsOfStatement } from '../../../execution/api/fragment.ts'
 import type { Stage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { taskId as makeTaskId, type TaskId, type NodeId } from '../../../shared/ids.ts'
-import type { Placement } from '../../scheduler/placement.ts'
 import { WorkerLost } from '../../scheduler/worker-error.ts'
-import type { WorkerDirectory } from '../../scheduler/workers.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { QueryAggregate } from '../stream/query-aggregate.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
 import type { TaskRecord } from '../stream/state.ts'
 import { FollowedTask, type FollowDeps } from './followed-task.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
 import { engineError, lost as lostTo, outcomeOf, type FinishedTask, type TaskOutcome } from './task-outcome.ts'
 
-export interface WorkerStageDeps extends FollowDeps {
-  readonly workers: Pick<WorkerDirectory, 'byId'>
-  readonly placement: Pick<Placement, 'place' | 'take'>
-}
+export type WorkerStageDeps = FollowDeps & Pick<ExecutionDeps, 'workers' | 'placement'>
 
 /**
  * Runs a stage as one task on a worker: creates the task, follows its news, publishes its pages if they are the result,

@@ -7,7 +7,7 @@ import type {
   WrittenFile,
 } from '../../../connectors/spi/table-writer.ts'
 import { EngineError, failureOf } from '../../../shared/engine-error.ts'
-import { ROOT_STAGE, taskId as makeTaskId, type QueryId, type NodeId } from '../../../shared/ids.ts'
+import { ROOT_STAGE, taskId as makeTaskId } from '../../../shared/ids.ts'
 import { planWrite } from '../../../planner/plan-query.ts'
 import { resultStage, ROW_PLAN, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
 import type { BoundStatement, PlanNode } from '../../../sql/front-end.ts'
@@ -21,8 +21,8 @@ import type { PlanFacts } from '../stream/planned-data.ts'
 import { recordedPlan, writtenLineage } from '../stream/planned-data.ts'
 import type { QueryStep } from '../stream/query-aggregate.ts'
 import type { KnownQuery } from '../stream/state.ts'
-import type { WriteGuard } from './write-guard.ts'
 import { isTakenOut } from '../secrets/query-secrets.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 import { placed } from './task-pages.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
@@ -33,13 +33,8 @@ import type { WorkerStageDeps } from './worker-stage.ts'
 type BoundWrite = Extract<BoundStatement, { kind: 'write' }>
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 
-export interface WriteDeps extends WorkerStageDeps {
-  readonly catalogs: Catalogs
-  readonly guard: WriteGuard
-  readonly nodeId: NodeId
-  readonly selfUrl: string
-  readonly onInternalError: (queryId: QueryId, error: unknown) => void
-}
+export type WriteDeps = WorkerStageDeps &
+  Pick<ExecutionDeps, 'catalogs' | 'guard' | 'nodeId' | 'selfUrl' | 'onInternalError'>
 
 /**
  * Carries out a statement that changes something, exactly once. WritePrepared is the decision: before it the change is
