@@ -1,7 +1,7 @@
 import type { RecordedStatement } from '../replay/recorded-statement.ts'
 import type { AskInSql } from '../replay/listed-in-history.ts'
 import { readDigest, readSnapshots, REPLAY_SOURCE, type Get } from '../replay/replay-source.ts'
-import type { ReplayServer } from '../replay/replay-statement.ts'
+import type { ReplayServer } from '../replay/replay-server.ts'
 import { withCatalogs, type CatalogMap } from '../replay/replayed-text.ts'
 import { headersOf } from '../replay/session-of.ts'
 import type { ReplayError } from '../replay/verdict.ts'

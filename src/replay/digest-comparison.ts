@@ -1,6 +1,7 @@
 import type { RecordedDigest } from '../coordinator/query/stream/events.ts'
 import type { RecordedStatement } from './recorded-statement.ts'
-import type { Replayed, ReplayServer } from './replay-statement.ts'
+import type { Replayed } from './replayed.ts'
+import type { ReplayServer } from './replay-server.ts'
 
 /** After this many results without a comparable digest, the server has other keys, or is a Trino. */
 const MOST_MISSES = 3

@@ -1,35 +1,13 @@
+import type { Replayed } from './replayed.ts'
+import type { ReplayServer } from './replay-server.ts'
 import { borderQuestions, chanceIn } from './chances.ts'
-import { compareResults, type Comparison, type Example } from './compare-results.ts'
+import { compareResults, type Comparison } from './compare-results.ts'
 import type { RecordedStatement } from './recorded-statement.ts'
 import { queryIn, type CatalogMap } from './replayed-text.ts'
 import type { DigestComparison } from './digest-comparison.ts'
-import type { RecordedDigest } from '../coordinator/query/stream/events.ts'
 import { speedOf, type Speed } from './timing.ts'
 import type { SentColumn, ScratchResult, ScratchResults } from './scratch-results.ts'
 import type { Chance, Difference, ReplayError, ReplayVerdict } from './verdict.ts'
-
-/** One answer of a server: a part of a result, or an error. */
-export interface ReplayAnswer {
-  readonly queryId: string
-  /** The answer's text as the server sent it. */
-  readonly text: string
-  readonly columns: readonly SentColumn[] | undefined
-  readonly hasRows: boolean
-  readonly error: ReplayError | undefined
-}
-
-/** A server on which recorded statements are run again. */
-export interface ReplayServer {
-  /**
-   * Runs a text in the session of a statement. Leaving the loop early cancels it.
-   * @throws Error when the server cannot be reached
-   */
-  run(sql: string, statement: RecordedStatement, signal: AbortSignal): AsyncIterable<ReplayAnswer>
-  /** The snapshots that a query on this server read, by table, as far as the server reports them. */
-  snapshots(queryId: string): Promise<ReadonlyMap<string, string>>
-  /** The digest of a query's result; undefined if it has none or the server does not show it. */
-  digest(queryId: string): Promise<RecordedDigest | undefined>
-}
 
 export interface ReplaySides {
   /** The baseline: a server of the version that the record comes from. */
@@ -43,17 +21,6 @@ export interface ReplaySides {
   readonly catalogs: CatalogMap
   /** How often each side is timed if the results are the same; 0: not at all. */
   readonly repeat: number
-}
-
-export interface Replayed {
-  readonly verdict: ReplayVerdict
-  /** Milliseconds of wall time from the POST to the last page; absent if the run failed. */
-  readonly hereMs?: number
-  readonly thereMs?: number
-  readonly rows?: number
-  readonly byDigest?: true
-  readonly speed?: Speed
-  readonly examples: readonly Example[]
 }
 
 /** Runs a statement on both sides and returns the verdict. @throws Error when a server cannot be reached */

@@ -1,8 +1,18 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { PastObservations, TraceRef } from './meters.ts'
 import { buckets, metricNames, type LabelValues, type MetricDefinition, type MetricName } from './metric-names.ts'
 
 type Prom = typeof import('./prom-client.ts')
+
+/** The trace of a sample. An exemplar leads from the metric to the trace. */
+export interface TraceRef {
+  readonly traceId: string
+  readonly spanId: string
+}
+
+export interface PastObservations {
+  readonly counts: readonly number[]
+  readonly sum: number
+}
 
 /** The prom-client metrics of a process, by name. Metrics of other kinds of processes are missing. */
 export interface Instruments {

@@ -1,5 +1,14 @@
 import type { Counter, Registry } from 'prom-client'
-import { counterSeries, exemplary, histogramSeries, makeInstruments, observeIn, restoreIn } from './instruments.ts'
+import {
+  counterSeries,
+  exemplary,
+  histogramSeries,
+  makeInstruments,
+  observeIn,
+  restoreIn,
+  type PastObservations,
+  type TraceRef,
+} from './instruments.ts'
 import { KnownSeries } from './known-series.ts'
 import { LabelBounds } from './label-bounds.ts'
 import { createTopValues, type TopValues } from './top-values.ts'
@@ -13,12 +22,6 @@ import {
   type MetricDefinition,
   type MetricName,
 } from './metric-names.ts'
-
-/** The trace of a sample. An exemplar leads from the metric to the trace. */
-export interface TraceRef {
-  readonly traceId: string
-  readonly spanId: string
-}
 
 /** The metrics of a process. Label values outside their closed set become `other`. */
 export interface Meters {
@@ -36,11 +39,6 @@ export interface Meters {
    * @param without metrics to leave out
    */
   text(without?: readonly MetricName[]): Promise<{ readonly contentType: string; readonly body: string }>
-}
-
-export interface PastObservations {
-  readonly counts: readonly number[]
-  readonly sum: number
 }
 
 export interface MetersOptions {

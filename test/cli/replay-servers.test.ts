@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { callServer } from '../../src/cli/called-server.ts'
 import { createReplayServer } from '../../src/cli/replay-servers.ts'
-import type { ReplayAnswer } from '../../src/replay/replay-statement.ts'
+import type { ReplayAnswer } from '../../src/replay/replay-server.ts'
 import { sampleData } from '../support/query-events.ts'
 
 const stats = { state: 'RUNNING' }

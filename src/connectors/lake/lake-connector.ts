@@ -2,7 +2,7 @@ import { mkdirSync, realpathSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
-import { parquetStatistics } from '../spi/column-statistics.ts'
+import { parquetStatistics } from '../spi/parquet-statistics.ts'
 import type {
   Connector,
   ConnectorColumn,

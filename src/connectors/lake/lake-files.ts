@@ -1,3 +1,4 @@
+import type { FileFormat } from './file-format.ts'
 import { open, readdir, stat } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -8,9 +9,6 @@ import { isFolder, listFolderFiles, type FolderFile, type Partition } from './pa
 import { resolveInside } from './resolve-inside.ts'
 import type { TableSettings } from './table-settings.ts'
 import { hasCode } from '../../shared/node-error.ts'
-
-export const fileFormats = ['parquet', 'csv', 'json'] as const
-export type FileFormat = (typeof fileFormats)[number]
 
 const EXTENSIONS: readonly (readonly [pattern: RegExp, format: FileFormat])[] = [
   [/\.parquet$/i, 'parquet'],

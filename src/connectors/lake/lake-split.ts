@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { csvDialectSchema, jsonLayoutSchema } from '../spi/text-file.ts'
-import { fileFormats } from './lake-files.ts'
+import { fileFormats } from './file-format.ts'
 
 /** The rules for reading a text file. */
 const splitTextSchema = z.discriminatedUnion('kind', [

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import { storedColumnSchema, viewDefinitionSchema, writtenFileSchema } from '../spi/table-writer.ts'
 import type { PreparedWrite, WrittenFile } from '../spi/table-writer.ts'
-import { fileFormats } from './lake-files.ts'
+import { fileFormats } from './file-format.ts'
 import { queryIdSchema } from '../../shared/id-schemas.ts'
 import type { QueryId } from '../../shared/ids.ts'
 

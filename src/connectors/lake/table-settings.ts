@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { DeclaredText } from '../spi/text-file.ts'
-import { fileFormats, type FileFormat } from './lake-files.ts'
+import { fileFormats, type FileFormat } from './file-format.ts'
 import type { DeclaredTypes } from './text-facts.ts'
 
 /** The settings of a table that the catalog file fixes; the others are derived from the files. */

@@ -7,7 +7,9 @@ import { timeLimit, verdictOfError, verdictOfLoss, type Attempted, type AttemptV
 import type { EngineAttempt, Outcome, EngineWork } from './engine-work.ts'
 import { pathsOf } from './file-faults.ts'
 import type { RunningEngine } from './running-engine.ts'
-import type { Role } from './waiting-jobs.ts'
+
+/** The use of an engine: for many small statements at once, or for one statement at a time. */
+export type Role = 'shared' | 'dedicated'
 
 /** A statement from its arrival to its answer, over one or two attempts. */
 export interface EngineJob {

@@ -6,7 +6,8 @@ import type { EnginePool, EngineSettings } from './engine.ts'
 import { memoryLimitOf } from './pool-members.ts'
 import { PoolWatch } from './pool-watch.ts'
 import { makeEmpty } from './slot-folders.ts'
-import { WaitingJobs, type Role } from './waiting-jobs.ts'
+import { WaitingJobs } from './waiting-jobs.ts'
+import type { Role } from './engine-job.ts'
 
 /**
  * Creates the engines for all statements of a process. A statement takes this path:

@@ -3,7 +3,8 @@ import type { EngineLost, EngineSettings } from './engine.ts'
 import { memoryLimitOf, PoolMembers, type Member, type StartChild } from './pool-members.ts'
 import { createRunningEngine } from './running-engine.ts'
 import { processMemoryLimit, restingMemoryLimit } from './sandbox.ts'
-import type { Role, WaitingJobs } from './waiting-jobs.ts'
+import type { WaitingJobs } from './waiting-jobs.ts'
+import type { Role } from './engine-job.ts'
 
 const RESTART_FIRST_MS = 100
 const RESTART_LONGEST_MS = 10_000

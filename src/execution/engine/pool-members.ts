@@ -2,7 +2,7 @@ import { startEngineChild, type EngineChild, type EngineChildOptions } from './e
 import type { EngineChildInfo, EngineLost, EngineSettings } from './engine.ts'
 import type { RunningEngine } from './running-engine.ts'
 import { processMemoryLimit } from './sandbox.ts'
-import type { Role } from './waiting-jobs.ts'
+import type { Role } from './engine-job.ts'
 
 /** A process from its spawn to its end, with the engine it becomes once it has a role. */
 export interface Member {

@@ -1,7 +1,4 @@
-import type { EngineJob } from './engine-job.ts'
-
-/** The use of an engine: for many small statements at once, or for one statement at a time. */
-export type Role = 'shared' | 'dedicated'
+import type { EngineJob, Role } from './engine-job.ts'
 
 /** Jobs that wait for an engine of their lane, each lane in the order of arrival. */
 export class WaitingJobs {

@@ -1,6 +1,7 @@
 import type { DriverStats, PipelineStats } from '../api/task.ts'
 import type { DuckDbOperator, DuckDbProfile } from '../engine/engine.ts'
-import type { BatchFigures, ScanInput } from './batch-figures.ts'
+import type { BatchFigures } from './batch-figures.ts'
+import type { ScanInput } from './scan-input.ts'
 import { pipelinesOf } from './pipelines.ts'
 
 /**

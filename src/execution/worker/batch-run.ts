@@ -12,7 +12,8 @@ import {
   type EngineStatement,
   type EngineUsage,
 } from '../engine/engine.ts'
-import { batchFigures, type BatchFigures, type MeasuredBatch } from './batch-figures.ts'
+import type { BatchFigures } from './batch-figures.ts'
+import { batchFigures, type MeasuredBatch } from './measured-batch.ts'
 import { batchQuery, verifyBatch } from './batch-query.ts'
 import type { Batch } from './batches.ts'
 import { EngineAttempts } from './engine-attempts.ts'

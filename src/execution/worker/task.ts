@@ -15,7 +15,8 @@ import {
   type TaskUpdate,
 } from '../api/task.ts'
 import { EngineLost, type EngineBound, type EngineBounds, type EnginePool, type EngineUsage } from '../engine/engine.ts'
-import { batchBytes, type BatchFigures } from './batch-figures.ts'
+import type { BatchFigures } from './batch-figures.ts'
+import { batchBytes } from './scan-input.ts'
 import { BatchPinned, runBatch, type BatchLimits, type BatchRunInput } from './batch-run.ts'
 import { planBatches, type Batch } from './batches.ts'
 import type { DiskSpace } from './disk-space.ts'

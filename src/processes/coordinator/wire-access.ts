@@ -11,7 +11,7 @@ import {
   type PropertyRules,
 } from '../../coordinator/dispatch/property-rules.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
-import { groupLabel } from '../../coordinator/dispatch/groups/rules-lookup.ts'
+import { groupLabel } from '../../coordinator/dispatch/groups/group-level.ts'
 import {
   readGroupRules,
   readGroupRulesInSlices,

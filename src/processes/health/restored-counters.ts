@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { distributionOfRoute, endStateOf, type FigureNames } from '../../coordinator/query/telemetry/query-metrics.ts'
 import { readLifetimeCounts, type LifetimeCounts } from '../../readmodels/lifetime-counts.ts'
-import type { PastObservations } from '../../telemetry/meters.ts'
+import type { PastObservations } from '../../telemetry/instruments.ts'
 import {
   buckets,
   metricNames,

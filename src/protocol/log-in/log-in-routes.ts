@@ -1,3 +1,4 @@
+import { outcomeSchema, type LogInAnswer } from './log-in-answer.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type express from 'express'
 import type { RequestHandler, Router } from 'express'
@@ -78,8 +79,6 @@ const secretsSchema = z.object({
   /** Where the browser goes after the log-in; without it a program waits for the token. */
   to: z.string().optional(),
 })
-const outcomeSchema = z.union([z.object({ token: z.string() }), z.object({ error: z.string() })])
-export type LogInAnswer = z.output<typeof outcomeSchema>
 
 const LONGEST_FORM = 8192
 

@@ -16,7 +16,7 @@ import type { EndedSessions } from '../../security/authentication/ended-sessions
 import type { Clock } from '../../shared/clock.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import type { LogInAnswer } from './log-in-routes.ts'
+import type { LogInAnswer } from './log-in-answer.ts'
 
 export interface RenewDeps {
   readonly tokens: SessionTokens

@@ -10,7 +10,7 @@ import type { StreamHead } from '../../events/record-store.ts'
 import { isQueryId } from '../../shared/ids.ts'
 import type { QueryEnds } from './query-ends.ts'
 import { recordedAnchors, type RecordedAnchors } from './recorded-anchors.ts'
-import type { VerifyOptions } from './verify-log.ts'
+import type { VerifyOptions } from './verify-options.ts'
 
 export interface VerifiedBefore {
   /** Last events of streams that never end; the next log continues them. */

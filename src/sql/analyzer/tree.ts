@@ -1,7 +1,8 @@
 import type { TableHandle } from '../../connectors/spi/connector.ts'
 import type { ScanQuestion } from '../../connectors/spi/scan-question.ts'
 import type { ArrayType, SqlType } from '../types/sql-type.ts'
-import type { ComparisonKind, ResolvedOperator } from '../functions/operators.ts'
+import type { ComparisonKind } from '../functions/operators.ts'
+import type { ResolvedOperator } from '../functions/resolved-operator.ts'
 import type { ResolvedFunction } from '../functions/resolve-function.ts'
 
 /**

@@ -2,7 +2,7 @@ import { code, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { duckdbType, isFine, structOf } from '../types/duckdb-representation.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { BIGINT, DATE, DOUBLE, INTERVAL_DAY, INTERVAL_YEAR, isInteger, type SqlType } from '../types/sql-type.ts'
-import type { ArithmeticOperator, OperatorContext, ResolvedOperator } from './operators.ts'
+import type { ArithmeticOperator, OperatorContext, ResolvedOperator } from './resolved-operator.ts'
 import { notSupportedPrecision } from './precision-guard.ts'
 
 type Render = (left: Sql, right: Sql, context: OperatorContext) => Sql

@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { code, digits, integer, literal, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { decimalType } from '../types/duckdb-representation.ts'
 import { decimal, MAX_DECIMAL_PRECISION, type DecimalType } from '../types/sql-type.ts'
-import type { ArithmeticOperator, ResolvedOperator } from './operators.ts'
+import type { ArithmeticOperator, ResolvedOperator } from './resolved-operator.ts'
 
 /** Decimal arithmetic: Trino's precision and scale, rounding half away from zero, exact to 38 digits (numbers.md 2). */
 export function decimalOperator(operator: ArithmeticOperator, a: DecimalType, b: DecimalType): ResolvedOperator {

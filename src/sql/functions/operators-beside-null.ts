@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { INTERVAL_DAY, INTERVAL_YEAR, type SqlType } from '../types/sql-type.ts'
-import type { ArithmeticOperator } from './operators.ts'
+import type { ArithmeticOperator } from './resolved-operator.ts'
 
 /**
  * The type that an untyped NULL takes next to a date, time or interval, so that the operator has Trino's result type.

@@ -1,3 +1,4 @@
+import type { ArithmeticOperator, ResolvedOperator } from './resolved-operator.ts'
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { canCoerce, commonSuperType, decimalOfInteger } from '../types/coercion.ts'
 import { code, formOf, joined, sql, type Sql } from '../../duckdb/text/sql.ts'
@@ -21,23 +22,9 @@ import { besideMoment } from './operators-beside-null.ts'
 import { bindHeavy, isHeavy } from './bind-heavy.ts'
 import { equals, isDistinct, lessThan, needsComparisonKey, notEquals } from './comparison.ts'
 import { requiredValue } from './map-keys.ts'
-import type { Names, RenderSession } from './rendering.ts'
+import type { Names } from './rendering.ts'
 
-export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%'
 export type ComparisonKind = '=' | '<>' | '<' | '<=' | '>' | '>=' | 'IS DISTINCT FROM' | 'IS NOT DISTINCT FROM'
-
-/** An operator with known operand types: the caller coerces both operands, then renders. */
-export interface ResolvedOperator {
-  readonly left: SqlType
-  readonly right: SqlType
-  readonly result: SqlType
-  render(left: Sql, right: Sql, context: OperatorContext): Sql
-}
-
-export interface OperatorContext {
-  readonly names: Names
-  readonly session: RenderSession
-}
 
 /** Resolves `left op right` by Trino's rules. @throws EngineError TYPE_MISMATCH if there is no such operator */
 export function resolveArithmetic(

@@ -5,12 +5,14 @@ import type { Clock } from '../../../shared/clock.ts'
 import type { Entrant, GroupFigures, GroupSlot, Queued, Reservation, ResourceGroups } from '../resource-groups.ts'
 import { Choices } from './choices.ts'
 import { groupPath, groupText, type GroupPath } from './group-path.ts'
-import type { GroupRule, GroupRules } from './group-rules.ts'
+import type { GroupRules } from './group-rules.ts'
+import type { GroupRule } from './group-rule.ts'
 import type { ChosenGroup, GroupedStatement } from './group-selector.ts'
 import { groupState, type GroupState } from './group-state.ts'
 import { GroupTree, type Arrival, type Ticket } from './group-tree.ts'
 import { limitText } from './limit-text.ts'
-import { groupAt, labelledRules } from './rules-lookup.ts'
+import { groupAt } from './rules-lookup.ts'
+import { labelledRules } from './group-level.ts'
 
 export interface ConfiguredGroupsDeps {
   /** The rules in force; another object after the file was read again. */

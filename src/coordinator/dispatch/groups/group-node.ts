@@ -1,6 +1,6 @@
 import { groupText, type GroupPath } from './group-path.ts'
-import type { GroupRule } from './group-rules.ts'
-import type { GroupLevel } from './rules-lookup.ts'
+import type { GroupRule } from './group-rule.ts'
+import type { GroupLevel } from './group-level.ts'
 import { WaitingLine, type Waits } from './waiting-line.ts'
 
 /** The limit that keeps the queries of a group from running. */

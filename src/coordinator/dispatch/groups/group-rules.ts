@@ -1,36 +1,13 @@
+import { schedulingPolicies, type GroupRule, type MemoryLimit, type SchedulingPolicy } from './group-rule.ts'
 import { z } from 'zod'
 import { inSlices } from '../../../security/rules/read-in-slices.ts'
 import { readStrictJson } from '../../../security/rules/read-rules.ts'
 import { section, wrong } from '../../../security/rules/rule-patterns.ts'
 import { groupSelector, type GroupSelector } from './group-selector.ts'
-import { labelledRules } from './rules-lookup.ts'
-import { nameTemplate, type NameTemplate } from './name-template.ts'
+import { labelledRules } from './group-level.ts'
+import { nameTemplate } from './name-template.ts'
 import { durationText, selectorSchema, sizeText } from './selector-schema.ts'
 import { sizeBytes } from '../../../shared/quantities.ts'
-
-const schedulingPolicies = ['fair', 'weighted', 'weighted_fair', 'query_priority'] as const
-export type SchedulingPolicy = (typeof schedulingPolicies)[number]
-
-/** A fraction of the workers' memory, or a number of bytes. */
-type MemoryLimit = { readonly fraction: number } | { readonly bytes: number }
-
-/** The limits of a group in the file. Infinity: no limit. */
-export interface GroupRule {
-  readonly name: NameTemplate
-  readonly maxQueued: number
-  readonly softConcurrencyLimit: number
-  readonly hardConcurrencyLimit: number
-  readonly softMemoryLimit: MemoryLimit
-  readonly softCpuLimitMillis: number
-  readonly hardCpuLimitMillis: number
-  /** How much used CPU time is forgiven each second. */
-  readonly cpuMillisPerSecond: number
-  readonly hardScanLimitBytes: number
-  readonly scanBytesPerSecond: number
-  readonly schedulingPolicy: SchedulingPolicy
-  readonly schedulingWeight: number
-  readonly subGroups: readonly GroupRule[]
-}
 
 /** The content of a file of resource groups. */
 export interface GroupRules {

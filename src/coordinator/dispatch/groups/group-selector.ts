@@ -1,8 +1,8 @@
 import type { QuerySession } from '../../query/stream/events.ts'
 import type { GroupPath } from './group-path.ts'
-import type { GroupRule } from './group-rules.ts'
+import type { GroupRule } from './group-rule.ts'
 import { expandPath, pathTemplates, templateText } from './name-template.ts'
-import { levelAt, type GroupLevel } from './rules-lookup.ts'
+import { levelAt, type GroupLevel } from './group-level.ts'
 import type { FindingPattern, SelectorKeys } from './selector-schema.ts'
 import { durationMillis, sizeBytes } from '../../../shared/quantities.ts'
 

@@ -1,4 +1,4 @@
-import type { SchedulingPolicy } from './group-rules.ts'
+import type { SchedulingPolicy } from './group-rule.ts'
 import type { GroupPath } from './group-path.ts'
 import type { TreeGroup } from './group-tree.ts'
 

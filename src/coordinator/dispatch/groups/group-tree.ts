@@ -2,7 +2,7 @@ import type { GroupPath } from './group-path.ts'
 import { GroupNode, type GroupLimit } from './group-node.ts'
 import type { ChosenGroup } from './group-selector.ts'
 import type { GroupRules } from './group-rules.ts'
-import { levelAt, type GroupLevel } from './rules-lookup.ts'
+import { levelAt, type GroupLevel } from './group-level.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import { drawn, type Waits } from './waiting-line.ts'
 

@@ -1,4 +1,4 @@
-import type { SchedulingPolicy } from './group-rules.ts'
+import type { SchedulingPolicy } from './group-rule.ts'
 
 /** A waiting query. */
 export interface Waits {

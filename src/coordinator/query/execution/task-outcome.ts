@@ -45,18 +45,12 @@ export function outcomeOf(error: unknown): TaskOutcome | undefined {
   }
 }
 
-/** The error of a query that does not retry: its failure for a worker's loss or refusal; any other error unchanged. */
-export function queryErrorOf(error: unknown): unknown {
-  const outcome = outcomeOf(error)
-  return outcome && outcome.kind !== 'done' ? engineError(outcome.failure) : error
-}
-
 export function lost(message: string, reason: string): TaskOutcome {
   return { kind: 'lost', failure: failureOf('REMOTE_HOST_GONE', message), reason }
 }
 
 /** The failure of a task that ended badly. The task's word on retries is not part of the query's failure. */
-export function failureOfTask(taskId: TaskId, { state, failure }: TaskStatus): Failure {
+function failureOfTask(taskId: TaskId, { state, failure }: TaskStatus): Failure {
   return asFailure(failure ?? failureOf('REMOTE_TASK_FAILED', `Task ${taskId} was ${state.toLowerCase()}`))
 }
 

@@ -1,5 +1,6 @@
 import { ROOT_STAGE } from '../../../shared/ids.ts'
-import type { Meters, TraceRef } from '../../../telemetry/meters.ts'
+import type { Meters } from '../../../telemetry/meters.ts'
+import type { TraceRef } from '../../../telemetry/instruments.ts'
 import { parseTraceparent } from '../../../telemetry/trace-context.ts'
 import type { FrontEndTimes } from '../../../sql/front-end.ts'
 import { groupOfQuery, type EndedQuery, type KnownQuery, type TaskRecord } from '../stream/state.ts'

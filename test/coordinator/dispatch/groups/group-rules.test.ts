@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { groupPath, groupText } from '../../../../src/coordinator/dispatch/groups/group-path.ts'
 import { readGroupRules, readGroupRulesInSlices } from '../../../../src/coordinator/dispatch/groups/group-rules.ts'
-import { choose, groupAt, groupLabel } from '../../../../src/coordinator/dispatch/groups/rules-lookup.ts'
+import { choose, groupAt } from '../../../../src/coordinator/dispatch/groups/rules-lookup.ts'
+import { groupLabel } from '../../../../src/coordinator/dispatch/groups/group-level.ts'
 import type { GroupedSession } from '../../../../src/coordinator/dispatch/groups/group-selector.ts'
 
 const documented = readFileSync(new URL('../../../fixtures/resource-groups/documented.json', import.meta.url), 'utf8')

@@ -2,7 +2,7 @@ import type { DriverStats, OperatorStats, PipelineStats } from '../../../../exec
 import { attributes as names } from '../../../../telemetry/attribute-names.ts'
 import type { SpanEvent } from '../../../../telemetry/span.ts'
 import { entitySpanId } from '../../../../telemetry/trace-context.ts'
-import type { TracedTask } from './task-spans.ts'
+import type { TracedTask } from './traced-task.ts'
 import type { SpanDraft } from './traced-query.ts'
 
 /** How many batches of a task get a span of their own: the slowest ones. */

@@ -1,6 +1,6 @@
 import { attributes as names } from '../../../../telemetry/attribute-names.ts'
 import { entitySpanId } from '../../../../telemetry/trace-context.ts'
-import type { TracedTask } from './task-spans.ts'
+import type { TracedTask } from './traced-task.ts'
 import type { SpanDraft, TracedQuery } from './traced-query.ts'
 
 /** The spans of the root's relay: fetching from the tasks of the stage that it reads, and publishing the result. */

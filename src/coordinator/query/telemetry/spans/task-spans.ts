@@ -1,3 +1,4 @@
+import type { TracedTask } from './traced-task.ts'
 import { ROOT_STAGE } from '../../../../shared/ids.ts'
 import { isTaskTerminal, type TaskStats } from '../../../../execution/api/task.ts'
 import { attributes as names } from '../../../../telemetry/attribute-names.ts'
@@ -8,15 +9,6 @@ import { batchSpans, pipelineSpan } from './pipeline-spans.ts'
 import { relaySpans } from './relay-spans.ts'
 import { failureAttributes, spanEnding } from './span-ending.ts'
 import type { SpanDraft, TracedQuery } from './traced-query.ts'
-
-/** A task, and when the task's own span begins and ends, in milliseconds since the epoch. */
-export interface TracedTask {
-  readonly task: TaskRecord
-  readonly stats: TaskStats
-  readonly spanId: string
-  readonly startMs: number
-  readonly endMs: number
-}
 
 /**
  * The spans of a task: as the coordinator saw it, as it ran on its node, and the work that it did there. Stage 0 runs
