@@ -4,10 +4,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createStatementMemory, type StatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
 import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
 import { createWriterRelay, type WriterRelay } from '../../../src/protocol/relay/writer-relay.ts'
+import type { RemoteUri } from '../../../src/coordinator/clusters/relay/relay-port.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
 import { createServerTrust } from '../../../src/shared/server-trust.ts'
+import { QUERY_ID } from '../../support/query-events.ts'
+import { raw } from '../../support/statement-client.ts'
 
 const KEY = Buffer.alloc(32, 1)
+const uris = createStatementUris('a secret of the test')
 
 let writer: Server
 let standby: Server
@@ -40,7 +44,7 @@ beforeEach(async () => {
     writer: () => ({ address: `http://127.0.0.1:${portOf(writer)}`, epoch: 1 }),
     writerLives: () => true,
     key: KEY,
-    uris: createStatementUris('a secret of the test'),
+    uris,
     lastKnown: async () => undefined,
     checkResults: () => {},
     memory,
@@ -118,5 +122,38 @@ describe('Request bodies that a stand-by relays to the writer', () => {
     expect(await post(90_001, '/v1/task/20260102_030405_00006_00001.1.0')).toBe(413)
     expect(arrived).toEqual([])
     expect(memory.heldBytes).toBe(0)
+  })
+})
+
+describe('A page of a cluster that a stand-by relays from the writer', () => {
+  const page = { attempt: 0, cluster: 'trino-a', uri: '/v1/statement/executing/x/1' as RemoteUri, rowsSent: false }
+  const path = (): string => new URL(uris.nextUri('http://x', QUERY_ID, 3, page)).pathname
+  const at = (): string => `http://127.0.0.1:${portOf(standby)}${path()}`
+
+  it('is asked for with the same address, and again when the writer cuts it', async () => {
+    const paths: string[] = []
+    const body = Buffer.from(`{"data":[${'[1],'.repeat(100_000)}[2]]}`)
+    writer.removeAllListeners('request')
+    writer.on('request', ({ url }, response) => {
+      paths.push(url!)
+      response.writeHead(200, { 'content-type': 'application/json' })
+      if (paths.length === 1) response.write(body.subarray(0, 200_000), () => response.destroy())
+      else response.end(body)
+    })
+    const { text } = await raw(at())
+    expect(text).toBe(body.toString())
+    expect(paths).toEqual([path(), path()])
+  })
+
+  it('keeps its address in the answer of a stand-by without a writer', async () => {
+    writer.removeAllListeners('request')
+    writer.on('request', (_request, response) => response.destroy())
+    const { json } = await raw(at())
+    expect(new URL(json.nextUri!).pathname).toBe(path())
+  })
+
+  it('with a wrong address does not reach the writer', async () => {
+    expect((await raw(at().replace('/3.', '/4.'))).status).toBe(404)
+    expect(arrived).toEqual([])
   })
 })

@@ -1,7 +1,5 @@
-import { once } from 'node:events'
 import { setImmediate as nextLoopPass } from 'node:timers/promises'
-import { createServer, type Server } from 'node:http'
-import { connect, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { foldQuery } from '../../../src/coordinator/query/stream/evolve.ts'
@@ -12,18 +10,13 @@ import type { StatementAnswer, StatementService } from '../../../src/coordinator
 import { Suspended } from '../../../src/coordinator/query/execution/suspended.ts'
 import { WorkerLost } from '../../../src/coordinator/scheduler/worker-error.ts'
 import { Fenced, LogChanged, LogUnavailable } from '../../../src/events/event-log.ts'
-import { HttpProblem, sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
+import { HttpProblem } from '../../../src/protocol/edge/problem.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
-import { sealedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
-import { StatementText } from '../../../src/sql/parsed-statement.ts'
-import { parseStatement } from '../../../src/sql/syntax/parser.ts'
-import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
+import type { StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
-import { createAcceptanceQueue } from '../../../src/coordinator/dispatch/acceptance-queue.ts'
-import { openAccess } from '../../support/access.ts'
 import { raw } from '../../support/statement-client.ts'
-import { limitOwners } from '../../../src/shared/limit-owner.ts'
+import { serveStatements, type StatementServer } from '../../support/statement-server.ts'
 
 const uris = createStatementUris('a secret of the test')
 
@@ -60,7 +53,7 @@ let held: number
 /** Rejects for users that may not have the result or end the query. */
 let guard: StatementRouteDeps['guard']
 let service: StatementService
-let server: Server
+let server: StatementServer
 let base: string
 
 beforeEach(async () => {
@@ -83,8 +76,7 @@ beforeEach(async () => {
   } as StatementService
   // A cancel of the previous test may still be retried.
   const own = service
-  const routes = createStatementRoutes({
-    ownerOf: limitOwners(false),
+  server = await serveStatements({
     service: new Proxy(own, { get: (_target, key) => own[key as keyof StatementService] }),
     memory: {
       hold: (_owner: unknown, bytes: number) => {
@@ -93,52 +85,23 @@ beforeEach(async () => {
         return { bytes, more: (more: number) => void (held += more), release: () => void (held = 0) }
       },
     } as unknown as StatementRouteDeps['memory'],
-    acceptance: createAcceptanceQueue({
-      atOnce: 8,
-      longBytes: 65_536,
-      longAtOnce: 2,
-      waiting: 8,
-      waitingOfUser: 8,
-      waitMs: 1000,
-    }),
-    texts: {
-      seal: async (sql, session, rest) =>
-        sealedSubmission(new StatementText(sql, session.preparedStatements), session, rest),
-    },
-    parse: parseStatement,
     uris,
     clock: { now: () => 1_000_000 },
     spans: {
       post: () => ({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', sampled: true }),
       polled: (_request, _response, { token, rows }) => reported.push({ token, rows }),
     } as StatementRouteDeps['spans'],
-    ...openAccess,
     guard: (request, of) => guard(request, of),
-    propertyRules: () => undefined,
     groupOf: ({ session }) => `group of ${session.user}`,
-    defaultTimeZone: 'UTC',
     limits: { statementBytes: 1000, longPollMs: 20, deleteValidityWaitMs: 30 },
-    lastKnown: async () => undefined,
     onDelivered: (_query, rows) => reported.push(`delivered ${rows}`),
     onRejected: (group, reason) => reported.push(`${group}: ${reason}`),
     onPolled: (result) => reported.push(result),
   })
-  server = createServer((request, response) => {
-    routes(request, response, request.url!).then(
-      (handled) => handled || response.writeHead(418).end(),
-      (error: unknown) => sendProblem(request, response, toProblem(error)),
-    )
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  base = server.base
 })
 
-afterEach(async () => {
-  server.closeAllConnections()
-  server.close()
-  await once(server, 'close')
-})
+afterEach(() => server.close())
 
 const post = (body: string, headers: Record<string, string> = {}) =>
   fetch(`${base}/v1/statement`, { method: 'POST', body, headers })
