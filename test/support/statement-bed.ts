@@ -14,7 +14,8 @@ import { createStatementService } from '../../src/coordinator/query/results/stat
 import { createPageMemories } from '../../src/coordinator/query/results/page-memory.ts'
 import { createWriteGuard } from '../../src/coordinator/query/execution/write-guard.ts'
 import { createStatementMemory, type StatementMemoryLimits } from '../../src/coordinator/dispatch/statement-memory.ts'
-import { createResourceGroups, type GroupLimits } from '../../src/coordinator/dispatch/resource-groups.ts'
+import { createResourceGroups } from '../../src/coordinator/dispatch/groups/single-group.ts'
+import type { GroupLimits } from '../../src/coordinator/dispatch/resource-groups.ts'
 import {
   SequenceConflict,
   type Appended,

@@ -1,11 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { entrantOf } from '../../support/group-entrant.ts'
-import {
-  createResourceGroups,
-  type GroupSlot,
-  type ResourceGroups,
-} from '../../../src/coordinator/dispatch/resource-groups.ts'
+import { createResourceGroups } from '../../../src/coordinator/dispatch/groups/single-group.ts'
+import type { GroupSlot, ResourceGroups } from '../../../src/coordinator/dispatch/resource-groups.ts'
 
 /** Queries that enter and leave; `admitted` has them in the order of their admission. */
 function createRunners(groups: ResourceGroups) {

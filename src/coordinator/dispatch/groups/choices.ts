@@ -26,6 +26,7 @@ export class Choices {
 
   of(statement: GroupedStatement): Choice {
     const { session } = statement
+    if (this.#rules.single) return this.#rules.single
     const known = this.#ofSessions.get(session)
     if (known) return known
     const choice = this.#ofKind(statement)

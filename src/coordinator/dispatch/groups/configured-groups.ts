@@ -10,7 +10,7 @@ import type { GroupRule } from './group-rule.ts'
 import type { ChosenGroup, GroupedStatement } from './group-selector.ts'
 import { groupState, type GroupState } from './group-state.ts'
 import { GroupTree, type Arrival, type Ticket } from './group-tree.ts'
-import { limitText } from './limit-text.ts'
+import { limitText, ownersText } from './limit-text.ts'
 import { groupAt } from './rules-lookup.ts'
 import { labelledRules } from './group-level.ts'
 
@@ -46,7 +46,10 @@ const DECIDED_AT_ONCE = 200
 const DECIDING_MS = 8
 const MOST_ROUNDS = 5
 
-/** Resource groups by the rules of a file: connects the state machine `GroupTree` to promises, a clock and signals. */
+/**
+ * Resource groups by the rules of a file, or by those of the single group: connects the state machine `GroupTree` to
+ * promises, a clock and signals.
+ */
 export class ConfiguredGroups implements ResourceGroups {
   readonly #deps: ConfiguredGroupsDeps
   readonly #tree: GroupTree<Visit>
@@ -54,7 +57,7 @@ export class ConfiguredGroups implements ResourceGroups {
   #choices: Choices
   /** Rules that are not in force yet, while the groups of waiting queries are chosen by them, a little at a time. */
   #next: Configuration | undefined
-  readonly #timer: NodeJS.Timeout
+  readonly #timer: NodeJS.Timeout | undefined
   #reservation: Reservation | undefined
   #expected = 0
   #passedAt: number
@@ -66,8 +69,8 @@ export class ConfiguredGroups implements ResourceGroups {
     this.#tree.configure(rules)
     this.#choices = new Choices(rules)
     this.#passedAt = deps.clock.monotonicMs()
-    this.#timer = setInterval(() => this.check(), LOOK_MS)
-    this.#timer.unref()
+    // The single group is always the same, and no usage counts in it.
+    if (!rules.single) this.#timer = setInterval(() => this.check(), LOOK_MS).unref()
   }
 
   get reservation(): Reservation | undefined {
@@ -75,25 +78,39 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 
   /**
-   * Lets waiting queries keep their order and running ones their places: no query starts until all of them have
-   * arrived, or the reservation ends.
+   * Lets waiting queries keep their order and running ones their slots. With rules of a file no query starts until all
+   * of them have arrived, or the reservation ends. The single group keeps slots for them, and lets others start.
    */
   reserve(): Reservation {
     const counted = deferred()
-    this.#expected = Number.POSITIVE_INFINITY
-    this.#tree.hold(true)
-    const expect = (queries: number): void => {
-      this.#expected = queries
-      if (queries <= 0) this.#releaseSlots()
+    const isSingle = this.#tree.rules.single !== undefined
+    this.#expect(Number.POSITIVE_INFINITY)
+    // With a file the count is not awaited: a new query waits in its group, behind the recovered ones.
+    if (!isSingle) counted.resolve()
+    const end = (): void => {
+      this.#reservation = undefined
+      this.#expect(0)
+      counted.resolve()
     }
-    // The count is not awaited: a new query waits in its group, behind the recovered ones.
-    counted.resolve()
+    const wait = (queries: number): void => {
+      if (queries <= 0 && !isSingle) return end()
+      this.#expect(Math.max(0, queries))
+    }
     return (this.#reservation = {
       counted: counted.promise,
-      expect,
-      queryRecovered: () => expect(this.#expected - 1),
-      end: () => expect(0),
+      expect(queries) {
+        wait(queries)
+        counted.resolve()
+      },
+      queryRecovered: () => wait(this.#expected - 1),
+      end,
     })
+  }
+
+  #expect(queries: number): void {
+    this.#expected = queries
+    this.#tree.expect(queries)
+    this.#start()
   }
 
   /** Whether other rules are about to come into force. */
@@ -107,18 +124,20 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 
   occupy(entrant: Entrant): GroupSlot {
-    // Its recorded group, whether the rules still have it or not.
+    // Its recorded group, whether the rules of a file still have it or not.
+    const { single, rootGroups } = this.#tree.rules
     const chosen = this.#choices.of(entrant.statement)
-    const isThere = typeof chosen !== 'string' && groupText(chosen.path) === entrant.group
-    const group = isThere ? chosen : groupAt(groupPath(entrant.group), this.#tree.rules.rootGroups)
-    return this.#placeOf(this.#tree.occupy(group, arrivalOf(silentVisit(entrant))))
+    const isThere = typeof chosen !== 'string' && (single || groupText(chosen.path) === entrant.group)
+    const group = isThere ? chosen : groupAt(groupPath(entrant.group), rootGroups)
+    const arrival = { ...arrivalOf(silentVisit(entrant)), recovered: true }
+    return this.#placeOf(this.#tree.occupy(group, arrival))
   }
 
   tryEnter(entrant: Entrant): GroupSlot | undefined {
     this.#reload()
     const chosen = this.#choices.of(entrant.statement)
     if (typeof chosen === 'string' || groupText(chosen.path) !== entrant.group) return undefined
-    if (entrant.recovered || !chosen.leaf) return undefined
+    if ((entrant.recovered && !this.#tree.rules.single) || !chosen.leaf) return undefined
     const ticket = this.#tree.start(chosen, arrivalOf(silentVisit(entrant)))
     return ticket && this.#placeOf(ticket)
   }
@@ -130,6 +149,7 @@ export class ConfiguredGroups implements ResourceGroups {
     const visit: Visit = { entrant, wake: given.resolve, refuse: given.reject }
     const ticket = this.#tree.arrive(group, arrivalOf(visit))
     if (!ticket) throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${groupText(group.path)}"`)
+    const queued = this.#queued(ticket)
     const { signal } = entrant
     const leave = (): void => {
       if (ticket.state !== 'waiting') return
@@ -140,7 +160,8 @@ export class ConfiguredGroups implements ResourceGroups {
     if (signal.aborted) leave()
     else if (ticket.state === 'running') visit.wake(this.#placeOf(ticket))
     else signal.addEventListener('abort', leave, { once: true })
-    return { queued: this.#queued(ticket), slot: given.promise }
+    if (!ticket.group.line.startsOnArrival) this.#start()
+    return { queued, slot: given.promise }
   }
 
   figures(): readonly GroupFigures[] {
@@ -246,13 +267,6 @@ export class ConfiguredGroups implements ResourceGroups {
     }
   }
 
-  #releaseSlots(): void {
-    if (!this.#tree.held) return
-    this.#reservation = undefined
-    this.#tree.hold(false)
-    this.#start()
-  }
-
   #start(): void {
     for (const ticket of this.#tree.startAll()) ticket.subject.wake(this.#placeOf(ticket))
   }
@@ -273,9 +287,14 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 
   #queued(ticket: Ticket<Visit>): Queued {
-    const position = ticket.group.line.length
+    const { group } = ticket
+    const position = group.line.positionOf(ticket)
+    if (this.#tree.rules.single) {
+      const reason = `${ownersText(group)}; position ${position}`
+      return { group: group.text, position, reason: () => reason }
+    }
     return {
-      group: ticket.group.text,
+      group: group.text,
       position,
       reason: () => {
         const limit = this.#tree.limitOf(ticket)
@@ -283,7 +302,7 @@ export class ConfiguredGroups implements ResourceGroups {
           ? 'queries that waited before the coordinator was restarted come first'
           : limit
             ? limitText(limit)
-            : `resource group "${ticket.group.text}" waits for its turn`
+            : `resource group "${group.text}" waits for its turn`
         return `${what}; position ${position}`
       },
     }
@@ -311,8 +330,8 @@ function silentVisit(entrant: Entrant): Visit {
 }
 
 function arrivalOf(visit: Visit): Arrival<Visit> {
-  const { priority, recovered } = visit.entrant
-  return { subject: visit, priority, recovered }
+  const { owner, priority, recovered } = visit.entrant
+  return { subject: visit, owner, priority, recovered }
 }
 
 function limitsOf({ hardConcurrencyLimit, maxQueued }: GroupRule): { running: number; queued: number } {

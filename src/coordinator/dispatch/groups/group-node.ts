@@ -1,7 +1,8 @@
 import { groupText, type GroupPath } from './group-path.ts'
 import type { GroupRule } from './group-rule.ts'
 import type { GroupLevel } from './group-level.ts'
-import { WaitingLine, type Waits } from './waiting-line.ts'
+import { OwnerLine } from './owner-line.ts'
+import { WaitingLine, type Line, type Waits } from './waiting-line.ts'
 
 /** The limit that keeps the queries of a group from running. */
 export type GroupLimit =
@@ -35,8 +36,9 @@ export class GroupNode<T extends Waits> {
   readonly subGroups = new Map<string, GroupNode<T>>()
   /** Sub-groups with a query to start, in the order in which they became eligible. */
   readonly eligible = new Set<GroupNode<T>>()
-  /** The waiting queries of the group itself. */
-  readonly line = new WaitingLine<T>()
+  readonly #line = new WaitingLine<T>()
+  /** The line of a group in which owners take turns. */
+  #ownerLine: OwnerLine<T> | undefined
   readonly runs = new Set<T>()
   /** Both include all groups below. */
   running = 0
@@ -64,6 +66,11 @@ export class GroupNode<T extends Waits> {
   /** Undefined for a group that the rules no longer have: its queries run on, and no new ones start. */
   get rule(): GroupRule | undefined {
     return this.#level.rule
+  }
+
+  /** The waiting queries of the group itself. */
+  get line(): Line<T> {
+    return this.#ownerLine ?? this.#line
   }
 
   get hardConcurrencyLimit(): number {
@@ -96,13 +103,19 @@ export class GroupNode<T extends Waits> {
   }
 
   get isIdle(): boolean {
-    return this.subGroups.size === 0 && this.running === 0 && this.queued === 0 && !this.isIndebted
+    const isEmpty = this.subGroups.size === 0 && this.running === 0 && this.queued === 0
+    return isEmpty && !this.isIndebted && !this.line.isKept
   }
 
   setLevel(level: GroupLevel, memoryBytes: number): void {
     this.#level = level
-    this.line.policy = level.rule?.schedulingPolicy ?? 'fair'
+    this.#line.policy = level.rule?.schedulingPolicy ?? 'fair'
     this.setMemory(memoryBytes)
+  }
+
+  /** Lets owners take turns from now on, in a group that has had no queries yet. */
+  shareAmongOwners(): void {
+    this.#ownerLine = new OwnerLine(this.hardConcurrencyLimit)
   }
 
   /** @param bytes the memory of the workers */

@@ -3,17 +3,22 @@ import { z } from 'zod'
 import { inSlices } from '../../../security/rules/read-in-slices.ts'
 import { readStrictJson } from '../../../security/rules/read-rules.ts'
 import { section, wrong } from '../../../security/rules/rule-patterns.ts'
-import { groupSelector, type GroupSelector } from './group-selector.ts'
+import { groupSelector, type ChosenGroup, type GroupSelector } from './group-selector.ts'
 import { labelledRules } from './group-level.ts'
 import { nameTemplate } from './name-template.ts'
 import { durationText, selectorSchema, sizeText } from './selector-schema.ts'
 import { sizeBytes } from '../../../shared/quantities.ts'
 
-/** The content of a file of resource groups. */
+/** The content of a file of resource groups, or the one group that exists without a file. */
 export interface GroupRules {
   readonly rootGroups: readonly GroupRule[]
   /** The first selector that fits decides. */
   readonly selectors: readonly GroupSelector[]
+  /**
+   * Without a file: the group of all queries. Users take turns in it, its limits are the only ones, and usage is not
+   * counted.
+   */
+  readonly single?: ChosenGroup
 }
 
 const count = z

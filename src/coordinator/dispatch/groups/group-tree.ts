@@ -31,12 +31,8 @@ interface MutableTicket<T> extends Ticket<T> {
   usage: QueryUsage
 }
 
-export interface Arrival<T> {
+export interface Arrival<T> extends Pick<Waits, 'owner' | 'priority' | 'recovered'> {
   readonly subject: T
-  /** The priority from its session, above 0. */
-  readonly priority: number
-  /** Whether an earlier coordinator accepted it: then it comes before all new queries, and no full queue refuses it. */
-  readonly recovered: boolean
 }
 
 const NOTHING: QueryUsage = { cpuMillis: 0, memoryBytes: 0, scannedBytes: 0 }
@@ -66,7 +62,7 @@ export class GroupTree<T> {
   #rules: GroupRules = { rootGroups: [], selectors: [] }
   #memoryBytes = 0
   #arrivals = 0
-  #held = false
+  #expected = 0
 
   /** @param draw a random number in [0, 1) */
   constructor(draw: () => number) {
@@ -77,13 +73,14 @@ export class GroupTree<T> {
     return this.#rules
   }
 
-  /** Holds or releases starts: while they are held no query starts, and new ones wait. */
-  hold(held: boolean): void {
-    this.#held = held
+  /** Expects so many queries of an earlier coordinator from now on. */
+  expect(queries: number): void {
+    this.#expected = queries
   }
 
+  /** Whether no query starts, because others are expected before it; the single group keeps slots for those instead. */
   get held(): boolean {
-    return this.#held
+    return this.#expected > 0 && this.#rules.single === undefined
   }
 
   /** The number of waiting queries in all groups. */
@@ -100,6 +97,7 @@ export class GroupTree<T> {
   configure(rules: GroupRules): void {
     this.#rules = rules
     for (const node of below(this.#top)) this.#setLevel(node, levelAt(node.path, rules.rootGroups, node.label))
+    if (rules.single) this.#at(rules.single).shareAmongOwners()
   }
 
   /** Sets the memory of the workers, to which percentages refer. */
@@ -125,19 +123,20 @@ export class GroupTree<T> {
   /** @returns undefined where the query cannot run at once */
   start(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> | undefined {
     const node = this.#at(chosen)
-    if (!this.#held && upFrom(node).every((group) => group.canRunMore())) return this.occupy(chosen, arrival)
+    const hasSlot = !this.held && upFrom(node).every((group) => group.canRunMore())
+    if (hasSlot && node.line.mayStart(arrival, node.running, this.#expected)) return this.occupy(chosen, arrival)
     this.#dropIdle(node)
     return undefined
   }
 
   /** @returns undefined where the query can neither run nor wait */
   arrive(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> | undefined {
-    const started = this.start(chosen, arrival)
+    const started = this.#at(chosen).line.startsOnArrival ? this.start(chosen, arrival) : undefined
     if (started) return started
     const node = this.#at(chosen)
     const path = upFrom(node)
     const ticket = this.#ticket(node, arrival)
-    const hasRoom = path.every((group) => (this.#held ? group.canHoldMore() : group.canQueueMore()))
+    const hasRoom = path.every((group) => (this.held ? group.canHoldMore() : group.canQueueMore()))
     if (!hasRoom && !arrival.recovered) {
       this.#dropIdle(node)
       return undefined
@@ -179,6 +178,7 @@ export class GroupTree<T> {
       this.measure(ticket, { ...ticket.usage, memoryBytes: 0 })
       for (const node of upFrom(group)) node.running--
       group.runs.delete(ticket)
+      group.line.ended(ticket)
     }
     ticket.state = 'gone'
     this.#refresh(group)
@@ -188,7 +188,7 @@ export class GroupTree<T> {
   /** Takes the usage of a running query until now. */
   measure(given: Ticket<T>, usage: QueryUsage): void {
     const ticket = given as MutableTicket<T>
-    if (ticket.state !== 'running') return
+    if (ticket.state !== 'running' || this.#rules.single) return
     const { usage: before, group } = ticket
     const cpuMillis = Math.max(before.cpuMillis, usage.cpuMillis)
     const scannedBytes = Math.max(before.scannedBytes, usage.scannedBytes)
@@ -218,7 +218,7 @@ export class GroupTree<T> {
   /** Starts all queries that may start, in their order. */
   startAll(): readonly Ticket<T>[] {
     const started: Ticket<T>[] = []
-    if (this.#held) return started
+    if (this.held) return started
     for (let next = this.#startNext(this.#top); next; next = this.#startNext(this.#top)) started.push(next)
     return started
   }
@@ -237,9 +237,9 @@ export class GroupTree<T> {
     return [...below(this.#top)].flatMap((node) => [...node.line.all])
   }
 
-  #ticket(group: TreeGroup<T>, { subject, priority, recovered }: Arrival<T>): MutableTicket<T> {
-    const order = (recovered ? BEFORE_ALL : 0) + this.#arrivals++
-    return { subject, priority, order, group, state: 'waiting', usage: NOTHING }
+  #ticket(group: TreeGroup<T>, arrival: Arrival<T>): MutableTicket<T> {
+    const order = (arrival.recovered ? BEFORE_ALL : 0) + this.#arrivals++
+    return { ...arrival, order, group, state: 'waiting', usage: NOTHING }
   }
 
   #wait(ticket: MutableTicket<T>, node: TreeGroup<T>): void {
@@ -260,12 +260,13 @@ export class GroupTree<T> {
   #begin(ticket: MutableTicket<T>): void {
     ticket.state = 'running'
     ticket.group.runs.add(ticket)
+    ticket.group.line.started(ticket)
     for (const node of upFrom(ticket.group)) node.running++
   }
 
   #startNext(node: TreeGroup<T>): Ticket<T> | undefined {
     if (!node.canRunMore()) return undefined
-    const own = node.line.take(this.#draw) as MutableTicket<T> | undefined
+    const own = node.line.take(this.#draw, node.running, this.#expected) as MutableTicket<T> | undefined
     if (own) {
       for (const group of upFrom(node)) group.queued--
       this.#begin(own)

@@ -1,6 +1,7 @@
 import { formatDuration, formatSize } from '../../../shared/durations.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { GroupLimit } from './group-node.ts'
+import type { TreeGroup } from './group-tree.ts'
 
 /** The text of a reached limit, for the user of a query that waits for it. */
 export function limitText(limit: GroupLimit): string {
@@ -20,6 +21,14 @@ export function limitText(limit: GroupLimit): string {
       return unreachable(kind)
   }
 }
+
+/** The same for the single group, in which owners take turns. */
+export function ownersText({ text, running, hardConcurrencyLimit }: SingleGroup): string {
+  if (running >= hardConcurrencyLimit) return `resource group "${text}" is full`
+  return `the other places of resource group "${text}" are for other users and addresses`
+}
+
+type SingleGroup = Pick<TreeGroup<unknown>, 'text' | 'running' | 'hardConcurrencyLimit'>
 
 function duration(millis: number): string {
   return formatDuration(millis * 1e6)

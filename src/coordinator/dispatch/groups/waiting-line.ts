@@ -1,14 +1,55 @@
+import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import type { SchedulingPolicy } from './group-rule.ts'
 
 /** A waiting query. */
 export interface Waits {
+  /** The user and address that the query counts for. */
+  readonly owner: SlotOwner
+  /** Whether an earlier coordinator accepted it: then it comes before all new queries. */
+  readonly recovered: boolean
   readonly priority: number
   /** Lower came earlier; no two are equal. */
   readonly order: number
 }
 
+/** The queries that wait in one group, and which of them is next. */
+export interface Line<T extends Waits> {
+  readonly length: number
+  readonly policy: SchedulingPolicy
+  /** The waiting queries; in their order, where they have one. */
+  readonly all: readonly T[]
+  /** The highest priority of the waiting queries; 0 for none. */
+  readonly highest: number
+  /** Whether the line has a memory, so that its group stays even without queries. */
+  readonly isKept: boolean
+  /** Whether a query that enters may start at once; else it waits first, if only for a moment. */
+  readonly startsOnArrival: boolean
+  add(one: T): void
+  remove(one: T): void
+  /** The position of a query that was added last. */
+  positionOf(one: T): number
+  /**
+   * Whether a query may start before those that wait.
+   * @param running how many queries of the group run
+   * @param expected how many queries of the earlier coordinator are still to come
+   */
+  mayStart(one: Pick<Waits, 'owner' | 'recovered'>, running: number, expected: number): boolean
+  /**
+   * Removes and returns the next query.
+   * @param draw a random number in [0, 1): under `weighted` a lot is drawn, and each query has as many lots as its
+   * priority
+   */
+  take(draw: () => number, running: number, expected: number): T | undefined
+  /** Notes that a query has a slot. */
+  started(one: T): void
+  /** Notes that a query gave its slot back. */
+  ended(one: T): void
+}
+
 /** The queries that wait in one group, in the order in which its policy takes them. */
-export class WaitingLine<T extends Waits> {
+export class WaitingLine<T extends Waits> implements Line<T> {
+  readonly isKept = false
+  readonly startsOnArrival = true
   #policy: SchedulingPolicy = 'fair'
   readonly #waiting: T[] = []
 
@@ -26,41 +67,43 @@ export class WaitingLine<T extends Waits> {
     this.#waiting.sort((a, b) => this.#compare(a, b))
   }
 
-  /** The waiting queries, in their order. */
   get all(): readonly T[] {
     return this.#waiting
   }
 
-  /** @returns how many queries are before it */
-  add(one: T): number {
-    const at = this.#placeOf(one)
-    this.#waiting.splice(at, 0, one)
-    return at
+  add(one: T): void {
+    this.#waiting.splice(this.#indexOf(one), 0, one)
   }
 
   remove(one: T): void {
-    const at = this.#placeOf(one)
+    const at = this.#indexOf(one)
     if (this.#waiting[at] === one) this.#waiting.splice(at, 1)
   }
 
-  /** The highest priority of the waiting queries; 0 for none. */
   get highest(): number {
     return this.#waiting[0]?.priority ?? 0
   }
 
-  /**
-   * Removes and returns the next query.
-   * @param draw a random number in [0, 1): under `weighted` a lot is drawn, and each query has as many lots as its
-   * priority
-   */
+  positionOf(): number {
+    return this.length
+  }
+
+  mayStart(): boolean {
+    return true
+  }
+
+  started(): void {}
+
+  ended(): void {}
+
   take(draw: () => number): T | undefined {
     if (this.#policy !== 'weighted' || this.#waiting.length < 2) return this.#waiting.shift()
     const at = drawn(this.#waiting, (one) => one.priority, draw)
     return this.#waiting.splice(at, 1)[0]
   }
 
-  /** The position where it is, or would be. */
-  #placeOf(one: T): number {
+  /** The index where it is, or would be. */
+  #indexOf(one: T): number {
     let low = 0
     let high = this.#waiting.length
     while (low < high) {

@@ -35,7 +35,7 @@ function bedOf(rules: GroupRules, seed = 1) {
     ticket: (name: string) => tickets.get(name)!,
     come(name: string, path: string, { priority = 1, recovered = false } = {}): string {
       const group = groupAt(path.split('.'), tree.rules.rootGroups)
-      const ticket = tree.arrive(group, { subject: name, priority, recovered })
+      const ticket = tree.arrive(group, { subject: name, owner: { user: name, address: name }, priority, recovered })
       if (!ticket) return 'full'
       tickets.set(name, ticket)
       return ticket.state
@@ -175,10 +175,10 @@ describe('Waiting queries', () => {
     const policy = { schedulingPolicy: 'weighted_fair' }
     const subGroups = [group('b', 9, { schedulingWeight: 1 }), group('c', 9, { schedulingWeight: 2 })]
     const bed = bedOf(rulesOf([group('a', 6, { ...policy, subGroups })]))
-    bed.tree.hold(true)
+    bed.tree.expect(1)
     for (let index = 0; index < 6; index++) bed.come(`b${index}`, 'a.b')
     for (let index = 0; index < 6; index++) bed.come(`c${index}`, 'a.c')
-    bed.tree.hold(false)
+    bed.tree.expect(0)
     const started = bed.tree.startAll().map(({ subject }) => subject[0])
     expect(started.filter((name) => name === 'c')).toHaveLength(4)
     expect(started.filter((name) => name === 'b')).toHaveLength(2)
@@ -186,12 +186,12 @@ describe('Waiting queries', () => {
 
   it('start after the recovered queries, which keep their order and are never refused', () => {
     const bed = bedOf(rulesOf([group('a', 1, { maxQueued: 1 })]))
-    bed.tree.hold(true)
+    bed.tree.expect(1)
     expect(bed.come('new 1', 'a')).toBe('waiting')
     expect(bed.come('new 2', 'a')).toBe('waiting')
     expect(bed.come('new 3', 'a')).toBe('full')
     for (const name of ['old 1', 'old 2']) expect(bed.come(name, 'a', { recovered: true })).toBe('waiting')
-    bed.tree.hold(false)
+    bed.tree.expect(0)
     expect(bed.tree.startAll().map(({ subject }) => subject)).toEqual(['old 1'])
     expect(['old 1', 'old 2', 'new 1'].map((name) => bed.end(name)[0])).toEqual(['old 2', 'new 1', 'new 2'])
   })
@@ -228,14 +228,14 @@ describe('The shares of started queries', () => {
       }
       // Each sub-group always has a waiting query: only then do the weights alone decide.
       const waiting: Record<string, number> = { b: 0, c: 0, d: 0, e: 0 }
-      bed.tree.hold(true)
+      bed.tree.expect(1)
       let arrivals = 0
       const arrive = (of: string): void => {
         bed.come(`${of}${arrivals++}`, `a.${of}`)
         waiting[of]!++
       }
       for (const of of Object.keys(weights)) for (let index = 0; index < 40; index++) arrive(of)
-      bed.tree.hold(false)
+      bed.tree.expect(0)
       begun(bed.tree.startAll().map(({ subject }) => subject))
       for (let index = 0; index < 10_000; index++) {
         const [ended] = running.splice(Math.floor(draw() * running.length), 1)

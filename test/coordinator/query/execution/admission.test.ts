@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { entrantOf } from '../../../support/group-entrant.ts'
-import { createResourceGroups, GLOBAL_GROUP } from '../../../../src/coordinator/dispatch/resource-groups.ts'
+import { createResourceGroups, GLOBAL_GROUP } from '../../../../src/coordinator/dispatch/groups/single-group.ts'
 import { Admission } from '../../../../src/coordinator/query/execution/admission.ts'
 import type { QueryCommand } from '../../../../src/coordinator/query/stream/decider.ts'
 
