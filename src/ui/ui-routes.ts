@@ -4,7 +4,7 @@ import type express from 'express'
 import type { Router } from 'express'
 import { sendWho } from '../protocol/log-in/log-in-routes.ts'
 import { HttpProblem } from '../protocol/edge/problem.ts'
-import { problemHandler, resource, resourceRouter } from '../protocol/edge/resource.ts'
+import { pageResource, problemHandler, resourceRouter } from '../protocol/edge/resource.ts'
 
 const TYPES = {
   'app.js': 'text/javascript',
@@ -49,9 +49,9 @@ export function createUiRoutes(folder: string, onError?: (error: unknown) => voi
   }
 
   for (const path of ['/ui', '/ui/groups', '/ui/nodes', '/ui/query/:queryId'])
-    resource(router, path, { GET: (_request, response) => send(response, 'index.html') })
-  resource(router, '/ui/session', { GET: sendWho })
-  resource(router, '/ui/:file', {
+    pageResource(router, path, { GET: (_request, response) => send(response, 'index.html') })
+  pageResource(router, '/ui/session', { GET: sendWho })
+  pageResource(router, '/ui/:file', {
     GET(request, response) {
       const { file } = request.params
       if (typeof file !== 'string' || !Object.hasOwn(TYPES, file)) throw new HttpProblem(404, 'The page does not exist')

@@ -40,7 +40,7 @@ export function createAuditRoutes(deps: AuditRoutesDeps): Router {
     return parsed.data
   }
 
-  resource(router, '/v1/query/:queryId/forget', {
+  resource(router, '/v1/query/{queryId}/forget', {
     async POST(request, response) {
       const administrator = await administratorOf(request, deps, async () => (await bodyOf(request, forgetBody)).by)
       const { queryId } = request.params

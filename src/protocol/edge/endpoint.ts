@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { HttpProblem } from './problem.ts'
+import type { RoutePath } from './routes.ts'
 
 export type Handler<A> = (request: IncomingMessage, response: ServerResponse, address: A) => Promise<void> | void
 
@@ -9,7 +10,7 @@ type Handlers<A> = Partial<Record<Method, Handler<A>>>
 /** Addresses of one form on bare `node:http`, with their methods. The counterpart for Express is `resource`. */
 export interface Endpoint {
   /** The form, as the OpenAPI document writes it. */
-  readonly template: string
+  readonly template: RoutePath
   readonly methods: readonly string[]
   /** @returns the handler for a path; undefined when the path has another form */
   at(path: string): ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | undefined
@@ -22,7 +23,7 @@ export interface Endpoint {
  * @param refusal the message of a 405
  */
 export function endpoint<A>(
-  template: string,
+  template: RoutePath,
   addressOf: (path: string) => A | undefined,
   handlers: Handlers<A>,
   refusal?: string,

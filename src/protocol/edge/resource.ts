@@ -1,15 +1,32 @@
 import express, { type ErrorRequestHandler, type RequestHandler, type Response, type Router } from 'express'
 import { answerError, HttpProblem } from './problem.ts'
+import type { MethodOf, RouteMethod, RoutePath } from './routes.ts'
 
-type Methods = Partial<Record<'GET' | 'PUT' | 'POST' | 'DELETE', RequestHandler>>
+type Methods = Partial<Record<RouteMethod, RequestHandler>>
+
+/** Parameters that stand for several segments of a path. */
+const SEVERAL_SEGMENTS: ReadonlySet<string> = new Set(['group'])
 
 /** Makes a router of resources. Paths are case-sensitive, as they are for the earlier checks of access and of rates. */
 export function resourceRouter(): Router {
   return express.Router({ caseSensitive: true })
 }
 
-/** Adds a path with its methods: HEAD uses GET, OPTIONS lists the methods, any other method gets 405. */
-export function resource(router: Router, path: string, methods: Methods): void {
+/** Adds a path of the REST interface with all its methods. */
+export function resource<P extends RoutePath>(
+  router: Router,
+  path: P,
+  methods: Readonly<Record<MethodOf<P>, RequestHandler>>,
+): void {
+  const pattern = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => (SEVERAL_SEGMENTS.has(name) ? '*' : ':') + name)
+  pageResource(router, pattern, methods)
+}
+
+/**
+ * Adds a path of the user interface, in the form of Express. HEAD uses GET, OPTIONS lists the methods, any other method
+ * gets 405.
+ */
+export function pageResource(router: Router, path: string, methods: Methods): void {
   const allow = [...Object.keys(methods), ...(methods.GET ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   const route = router.route(path)
   if (methods.GET) route.get(methods.GET)

@@ -2,13 +2,21 @@ import type { GroupState } from '../../coordinator/dispatch/groups/group-state.t
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { groupOfQuery, isTerminal } from '../../coordinator/query/stream/state.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
+import type { ResourceGroupInfo } from '../info/wire-schemas.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'
 import { totalsNow } from '../query/query-info.ts'
 import { beginningOf } from '../query/query-list.ts'
 
+const shownPolicies = {
+  fair: 'FAIR',
+  weighted: 'WEIGHTED',
+  weighted_fair: 'WEIGHTED_FAIR',
+  query_priority: 'QUERY_PRIORITY',
+} as const satisfies Record<GroupState['schedulingPolicy'], string>
+
 /** A resource group in the form of Trino. Limits that it does not have are written as Trino writes them. */
-export function groupInfo(group: GroupState, running: readonly LiveQueryView[], now: number): Record<string, unknown> {
+export function groupInfo(group: GroupState, running: readonly LiveQueryView[], now: number): ResourceGroupInfo {
   return {
     ...groupSummary(group),
     subGroups: group.subGroups.map(groupSummary),
@@ -17,11 +25,11 @@ export function groupInfo(group: GroupState, running: readonly LiveQueryView[], 
 }
 
 /** The same without subgroups and queries. */
-export function groupSummary(group: Omit<GroupState, 'subGroups'>): Record<string, unknown> {
+export function groupSummary(group: Omit<GroupState, 'subGroups'>) {
   return {
     id: group.path,
     state: group.state,
-    schedulingPolicy: group.schedulingPolicy.toUpperCase(),
+    schedulingPolicy: shownPolicies[group.schedulingPolicy],
     schedulingWeight: group.schedulingWeight,
     softMemoryLimit: size(group.softMemoryLimitBytes),
     softConcurrencyLimit: count(group.softConcurrencyLimit),
@@ -44,7 +52,7 @@ export function runsIn({ query }: LiveQueryView, path: readonly string[]): boole
   return path.every((name, depth) => own[depth] === name)
 }
 
-function runningQuery(view: LiveQueryView, now: number): Record<string, unknown> {
+function runningQuery(view: LiveQueryView, now: number) {
   const { query, liveStats } = view
   const { session, sql } = query.created
   const totals = totalsNow(view, now)

@@ -32,7 +32,7 @@ export function createGroupRoutes(deps: GroupRoutesDeps): Router {
       sendJson(response, groups.roots().map(groupSummary))
     },
   })
-  resource(router, '/v1/resourceGroupState/*group', {
+  resource(router, '/v1/resourceGroupState/{group}', {
     GET(request, response) {
       checkReadSystem(request, deps)
       const group = groups.stateOf(namesIn(request))

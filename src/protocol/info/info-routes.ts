@@ -3,42 +3,7 @@ import type { Clock } from '../../shared/clock.ts'
 import { formatDuration } from '../../shared/durations.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import type { NodeId } from '../../shared/ids.ts'
-
-/** The state of this process, for load balancers and operators. */
-export interface ServerStatus {
-  readonly live: true
-  /**
-   * Whether it accepts statements and its history is current. False while it starts or drains, while the event log is
-   * unreachable, and after the projection has stopped.
-   */
-  readonly ready: boolean
-  /** Whether the event log answers. */
-  readonly log: 'up' | 'down'
-  /**
-   * Whether the Postgres of the read models answers. Without it there is no history; with Kafka as the log everything
-   * else works.
-   */
-  readonly database: 'up' | 'down'
-  /** Whether this process writes the log. */
-  readonly writer: boolean
-  readonly epoch: number
-  /** How far the read models are behind the log; absent while that is not known. */
-  readonly lag?: { readonly events: number; readonly oldestMillis: number }
-  /**
-   * Whether the projection progresses; on the writer only. `retrying`: it lags, statements go on; `stopped`: for good.
-   */
-  readonly projection?: {
-    readonly state: 'following' | 'retrying' | 'stopped'
-    /** ISO time. */
-    readonly since?: string
-    readonly reason?: string
-  }
-  readonly deadLetters: number
-  /** How often this process was restarted since its supervisor started. */
-  readonly restarts: number
-  readonly workers: { readonly active: number; readonly suspect: number; readonly failed: number }
-  readonly openQueries: number
-}
+import type { ServerInfo, ServerStatus } from './wire-schemas.ts'
 
 export interface InfoRoutesDeps {
   readonly clock: Clock
@@ -72,7 +37,7 @@ export function createInfoRoutes(deps: InfoRoutesDeps): Router {
         starting: !deps.ready(),
         ...deps.writerState(),
         uptime: formatDuration((deps.clock.monotonicMs() - deps.startedAtMs) * 1e6),
-      }),
+      } satisfies ServerInfo),
   })
   resource(router, '/v1/status', {
     async GET(_request, response) {

@@ -4,6 +4,7 @@ import { announcementSchema, taskUpdateSchema } from '../../execution/api/task.t
 import { rememberedSchema, sightingReportSchema } from '../relay/sighting-report.ts'
 import { recordedDigestSchema } from '../../coordinator/query/stream/events.ts'
 import { replayBeginningSchema, replayReportSchema } from '../replay/replay-report.ts'
+import { routes, type MethodOf, type RoutePath } from '../edge/routes.ts'
 import * as wire from './wire-schemas.ts'
 
 /** Schemas that have a name in the document. */
@@ -163,7 +164,7 @@ const killing = {
   },
 } as const
 
-const paths = {
+const operations = {
   '/v1/statement': {
     post: {
       summary: 'Submit a statement',
@@ -705,7 +706,7 @@ const paths = {
   '/openapi.json': {
     get: { summary: 'This document', responses: { 200: json('OpenAPI 3.1', { type: 'object' }) } },
   },
-} as const satisfies Json
+} as const satisfies { readonly [P in RoutePath]: Readonly<Record<Lowercase<MethodOf<P>>, Json>> }
 
 /** Refusals that any endpoint can return. */
 const refusals = {
@@ -755,7 +756,9 @@ export function openApiDocument(version: string): Json {
       description: 'Coordinator of a distributed SQL engine; clients of Presto and Trino connect unchanged.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    paths: Object.fromEntries(Object.entries(paths).map(([path, operations]) => [path, withRefusals(operations)])),
+    paths: Object.fromEntries(
+      (Object.keys(routes) as RoutePath[]).map((path) => [path, withRefusals(operations[path])]),
+    ),
     components: {
       responses: Object.fromEntries(Object.entries(refusals).map(([name, [, response]]) => [name, response])),
       schemas: Object.fromEntries(

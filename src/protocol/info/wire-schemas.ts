@@ -7,6 +7,11 @@ import { distributionSchema, taskStates, outputBufferStates } from '../../execut
  * Fields are only ever added, so objects accept unknown keys.
  */
 
+/** A body that a builder returns. */
+type Body<T> = T extends object ? { readonly [K in keyof T]: Body<T[K]> } : T
+/** Without the keys that the schema does not name. */
+type KnownKeys<T> = T extends object ? { [K in keyof T as string extends K ? never : K]: KnownKeys<T[K]> } : T
+
 const duration = z
   .string()
   .regex(/^\d+\.\d\d(ns|us|ms|s|m)$/)
@@ -47,6 +52,7 @@ export const stageStats = z.looseObject({
     return z.array(stageStats)
   },
 })
+export type StageStats = Body<z.infer<typeof stageStats>>
 
 const statementStats = z.looseObject({
   state: z.enum(['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED']),
@@ -68,6 +74,7 @@ const statementStats = z.looseObject({
   progressPercentage: z.number().optional(),
   rootStage: stageStats.optional(),
 })
+export type StatementStats = Body<z.infer<typeof statementStats>>
 
 const queryError = z.looseObject({
   message: z.string(),
@@ -77,6 +84,7 @@ const queryError = z.looseObject({
   errorLocation: location.optional(),
   failureInfo: z.looseObject({ type: z.string(), message: z.string() }),
 })
+export type QueryError = Body<z.infer<typeof queryError>>
 
 const warning = z.looseObject({
   warningCode: z.looseObject({ code: z.int(), name: z.string() }),
@@ -96,6 +104,7 @@ export const queryResults = z.looseObject({
   updateType: z.string().optional(),
   updateCount: count.optional(),
 })
+export type QueryResults = Body<z.infer<typeof queryResults>>
 
 // --- tasks ------------------------------------------------------------------------------------------------------------
 
@@ -143,6 +152,7 @@ const operatorSummary = z.looseObject({
     .describe('Counts that were not measured and are 0 here; only for a task that was not profiled'),
   info: z.looseObject({}).optional(),
 })
+export type OperatorSummary = Body<z.infer<typeof operatorSummary>>
 
 const pipelineInfo = z.looseObject({
   inputPipeline: z.boolean(),
@@ -153,6 +163,7 @@ const pipelineInfo = z.looseObject({
   operatorSummaries: z.array(operatorSummary),
   drivers: z.array(z.looseObject({})),
 })
+export type PipelineInfo = Body<z.infer<typeof pipelineInfo>>
 
 export const taskInfoSchema = z.looseObject({
   taskId: z.string(),
@@ -186,6 +197,7 @@ export const taskInfoSchema = z.looseObject({
   failures: z.array(z.looseObject({ type: z.string(), message: z.string() })),
   outputs: z.looseObject({}),
 })
+export type TaskInfo = Body<z.infer<typeof taskInfoSchema>>
 
 // --- nodes ------------------------------------------------------------------------------------------------------------
 
@@ -211,6 +223,7 @@ export const nodeInfoSchema = z.looseObject({
   nodeVersion: z.looseObject({ version: z.string() }),
   state: z.enum(['active', 'suspect', 'failed', 'shutting_down']),
 })
+export type NodeInfo = Body<z.infer<typeof nodeInfoSchema>>
 
 // --- resource groups --------------------------------------------------------------------------------------------------
 
@@ -239,6 +252,7 @@ export const resourceGroupInfo = z.looseObject({
     .array(z.looseObject({ queryId: z.string(), queryState: z.string(), query: z.string(), user: z.string() }))
     .optional(),
 })
+export type ResourceGroupInfo = Body<z.infer<typeof resourceGroupInfo>>
 
 // --- queries ----------------------------------------------------------------------------------------------------------
 
@@ -254,6 +268,7 @@ export const stageInfo = z.looseObject({
     return z.array(stageInfo)
   },
 })
+export type StageInfo = Body<z.infer<typeof stageInfo>>
 
 const session = z.looseObject({
   user: z.string(),
@@ -296,6 +311,7 @@ export const queryListItemSchema = z.looseObject({
   queryTruncated: z.literal(true).optional().describe('True: the text is longer; `self` has more of it'),
   queryStats: listedQueryStats,
 })
+export type QueryListItem = Body<z.infer<typeof queryListItemSchema>>
 
 export const queryInfoSchema = z.looseObject({
   queryId: z.string(),
@@ -318,6 +334,7 @@ export const queryInfoSchema = z.looseObject({
     .optional()
     .describe('User who killed or canceled the query by its id; only shown to users who may see it'),
 })
+export type QueryInfo = Body<z.infer<typeof queryInfoSchema>>
 
 export const cloudEvent = z.looseObject({
   specversion: z.literal('1.0'),
@@ -353,6 +370,7 @@ export const serverInfo = z.looseObject({
   epoch: count.optional(),
   uptime: duration,
 })
+export type ServerInfo = Body<z.infer<typeof serverInfo>>
 
 export const serverStatus = z.looseObject({
   live: z.literal(true),
@@ -374,3 +392,4 @@ export const serverStatus = z.looseObject({
   workers: z.looseObject({ active: count, suspect: count, failed: count }),
   openQueries: count,
 })
+export type ServerStatus = KnownKeys<Body<z.infer<typeof serverStatus>>>

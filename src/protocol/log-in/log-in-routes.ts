@@ -27,7 +27,7 @@ import { clientNetwork, remoteAddressOf } from '../edge/client-connection.ts'
 import { HttpProblem, toProblem } from '../edge/problem.ts'
 import { readBody, decodeUtf8 } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
-import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
+import { pageResource, problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import {
   browserOf,
   hashOf,
@@ -97,11 +97,11 @@ export function createLogInRoutes(deps: LogInDeps): Router {
       }
     }
 
-  resource(router, '/oauth2/token/initiate/:logIn', {
+  resource(router, '/oauth2/token/initiate/{logIn}', {
     GET: page((request, response) => showProgram(deps, request, response)),
     POST: page((request, response) => confirmProgram(deps, request, response)),
   })
-  resource(router, '/oauth2/token/:logIn', {
+  resource(router, '/oauth2/token/{logIn}', {
     GET: (request, response, next) => void giveToken(deps, request, response).catch(next),
     DELETE: (request, response, next) => void dropToken(deps, request, response).catch(next),
   })
@@ -109,14 +109,16 @@ export function createLogInRoutes(deps: LogInDeps): Router {
     POST: (request, response, next) => void revokeToken(deps, request, response).catch(next),
   })
   resource(router, '/oauth2/callback', { GET: page((request, response) => comeBack(deps, request, response)) })
-  resource(router, '/ui/log-in', {
+  pageResource(router, '/ui/log-in', {
     GET: page((request, response) => {
       sendPage(response, 200, logInPage(deps.ways, onwardPath(requestTarget(request).query.get('to'))))
     }),
     POST: page((request, response) => logInByPassword(deps, request, response)),
   })
-  resource(router, '/ui/log-in/provider', { POST: page((request, response) => goToProvider(deps, request, response)) })
-  resource(router, '/ui/log-out', { POST: page((request, response) => logOut(deps, request, response)) })
+  pageResource(router, '/ui/log-in/provider', {
+    POST: page((request, response) => goToProvider(deps, request, response)),
+  })
+  pageResource(router, '/ui/log-out', { POST: page((request, response) => logOut(deps, request, response)) })
   router.use(problemHandler(deps.onError))
   return router
 }

@@ -33,7 +33,7 @@ export function createDrainRoutes(deps: DrainRoutesDeps): Router {
   /** Drains under way. A second request for the same worker waits for the first and records no second event. */
   const underWay = new Map<NodeId, Promise<void>>()
 
-  resource(router, '/v1/node/:nodeId/state', {
+  resource(router, '/v1/node/{nodeId}/state', {
     async PUT(request, response) {
       // The body is read once. A caller without the right is refused whatever the body is.
       let read: Promise<z.output<typeof bodySchema>> | undefined

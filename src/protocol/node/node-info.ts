@@ -1,31 +1,8 @@
 import type { NodeSnapshot } from '../../coordinator/nodes/membership.ts'
 import { formatDuration } from '../../shared/durations.ts'
-import type { NodeId } from '../../shared/ids.ts'
+import type { NodeInfo } from '../info/wire-schemas.ts'
 
 /** A server as the node resource shows it, with its identity. */
-export interface NodeInfo {
-  readonly uri: string
-  readonly age: string
-  readonly recentRequests: number
-  readonly recentFailures: number
-  readonly recentSuccesses: number
-  readonly recentFailureRatio: number
-  readonly recentFailuresByType: Readonly<Record<string, number>>
-  readonly lastRequestTime?: string
-  readonly lastResponseTime?: string
-  readonly lastFailureInfo?: {
-    readonly type: string
-    readonly message: string
-    readonly stack: readonly string[]
-    readonly suppressed: readonly unknown[]
-  }
-  readonly nodeId: NodeId
-  readonly nodeVersion: { readonly version: string }
-  readonly state: NodeSnapshot['state'] | 'shutting_down'
-  readonly cores: number
-  readonly memoryBytes: number
-}
-
 export function nodeInfo(node: NodeSnapshot): NodeInfo {
   const { lastRequestAt, lastResponseAt, lastFailure } = node
   return {
@@ -38,7 +15,7 @@ export function nodeInfo(node: NodeSnapshot): NodeInfo {
     recentFailuresByType: node.recentFailuresByType,
     ...(lastRequestAt === undefined ? {} : { lastRequestTime: new Date(lastRequestAt).toISOString() }),
     ...(lastResponseAt === undefined ? {} : { lastResponseTime: new Date(lastResponseAt).toISOString() }),
-    ...(lastFailure ? { lastFailureInfo: lastFailure } : {}),
+    ...(lastFailure ? { lastFailureInfo: { ...lastFailure } } : {}),
     nodeId: node.nodeId,
     nodeVersion: { version: node.version },
     state: stateOf(node),

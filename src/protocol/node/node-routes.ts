@@ -98,7 +98,7 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
       )
     },
   })
-  resource(router, '/v1/announcement/:nodeId', {
+  resource(router, '/v1/announcement/{nodeId}', {
     DELETE(request, response) {
       mustBeInternal(request)
       const nodeId = String(request.params['nodeId'])

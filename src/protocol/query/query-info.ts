@@ -6,6 +6,7 @@ import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/
 import { executionStartedAt } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
+import type { QueryInfo } from '../info/wire-schemas.ts'
 import { wireError } from '../statement/query-results.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { stageTree } from './stage-tree.ts'
@@ -23,7 +24,7 @@ export interface QueryInfoContext {
 /**
  * Body of `GET /v1/query/{queryId}`: the interface's fields, and further ones that today's clients of the family read.
  */
-export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Record<string, unknown> {
+export function queryInfo(view: LiveQueryView, context: QueryInfoContext): QueryInfo {
   const { query, queuedReason } = view
   const { created, planned } = query
   const { session } = created
@@ -79,7 +80,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Recor
     warnings: finished?.warnings ?? planned?.warnings ?? [],
     errorType: failure?.errorType,
     errorCode: failure && { code: failure.errorCode, name: failure.errorName, type: failure.errorType },
-    failureInfo: failure && wireError(failure)['failureInfo'],
+    failureInfo: failure && wireError(failure).failureInfo,
     endedBy: endedBy && context.seesEnder(endedBy) ? endedBy : undefined,
     traceId: created.traceparent?.split('-')[1],
     recoveries: query.recoveries,
@@ -96,7 +97,7 @@ export function totalsNow({ query, liveStats }: LiveQueryView, now: number): Que
   return queryTotals(query, liveStats, now)
 }
 
-function queryStats(view: LiveQueryView, now: number): Record<string, unknown> {
+function queryStats(view: LiveQueryView, now: number): QueryInfo['queryStats'] {
   const { query } = view
   const totals = totalsNow(view, now)
   const ended = query.kind === 'FINISHED' || query.kind === 'FAILED' ? query.endedAt : undefined

@@ -10,6 +10,7 @@ import {
 } from '../../readmodels/queries/queries.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
+import type { QueryListItem } from '../info/wire-schemas.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { totalsNow } from './query-info.ts'
@@ -25,8 +26,8 @@ export const LIST_CHARACTERS = 4096
  * An element of `GET /v1/query`: the query and its progress, without its stages. `queryTruncated` where the query's own
  * resource has more of the text.
  */
-export function queryListItem(row: QueryListRow, baseUri: string): Record<string, unknown> {
-  const item = {
+export function queryListItem(row: QueryListRow, baseUri: string): QueryListItem {
+  return withoutAbsent({
     queryId: row.query_id,
     session: withoutAbsent({
       user: row.user_name,
@@ -36,7 +37,8 @@ export function queryListItem(row: QueryListRow, baseUri: string): Record<string
       startTime: Date.parse(row.created_at),
     }),
     resourceGroupId: groupPath(row.resource_group),
-    state: row.state,
+    // The projection writes only the kinds of a query.
+    state: row.state as QueryListItem['state'],
     scheduled: (row.total_tasks ?? 0) > 0,
     self: `${baseUri}/v1/query/${row.query_id}`,
     query: beginningOf(row.sql_text),
@@ -76,8 +78,7 @@ export function queryListItem(row: QueryListRow, baseUri: string): Record<string
     partial: row.partial || null,
     resultLost: row.result_lost || null,
     incomplete: row.incomplete || null,
-  }
-  return withoutAbsent(item)
+  })
 }
 
 /** The row of the read models that a query in memory will have. */

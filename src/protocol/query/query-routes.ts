@@ -115,7 +115,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     },
   })
 
-  resource(router, '/v1/query/:queryId', {
+  resource(router, '/v1/query/{queryId}', {
     async GET(request, response) {
       const { asOf, format } = parse(infoParameters, request)
       if (format === undefined && prefersHtml(request)) {
@@ -136,10 +136,10 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     DELETE: endings.cancel,
   })
 
-  resource(router, '/v1/query/:queryId/killed', { PUT: endings.kill('killed') })
-  resource(router, '/v1/query/:queryId/preempted', { PUT: endings.kill('preempted') })
+  resource(router, '/v1/query/{queryId}/killed', { PUT: endings.kill('killed') })
+  resource(router, '/v1/query/{queryId}/preempted', { PUT: endings.kill('preempted') })
 
-  resource(router, '/v1/query/:queryId/events', {
+  resource(router, '/v1/query/{queryId}/events', {
     async GET(request, response) {
       const { after, limit: most } = parse(eventsParameters, request)
       const passed = await projection.barrier(deps.ownWritesWaitMs)
@@ -166,7 +166,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     },
   })
 
-  resource(router, '/v1/query/:queryId/digest', {
+  resource(router, '/v1/query/{queryId}/digest', {
     /**
      * For callers who may have the rows only. A digest shows whether two results are equal, so it reveals a result to
      * anybody who can produce an equal one.
@@ -189,7 +189,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     },
   })
 
-  resource(router, '/v1/query/:queryId/trace', {
+  resource(router, '/v1/query/{queryId}/trace', {
     /** Made of events, so it exists for queries that were not sampled too. An open query has none yet. */
     async GET(request, response) {
       const { query } = await find(request, idOf(request))

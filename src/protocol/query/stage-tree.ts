@@ -5,37 +5,11 @@ import { splitBytes } from '../../execution/worker/batches.ts'
 import type { PlannedPlan } from '../../execution/worker/planned-pipelines.ts'
 import { knownSum } from '../../shared/known-sum.ts'
 import { formatSize } from '../../shared/durations.ts'
-import { ROOT_STAGE, stageId, type StageId, type TaskId } from '../../shared/ids.ts'
-import { taskInfo, type TaskInfo } from '../task/task-info.ts'
-import { sumOfWork, workFigures, type WorkFigures } from '../task/work-figures.ts'
+import { ROOT_STAGE, stageId, type TaskId } from '../../shared/ids.ts'
+import type { StageInfo, TaskInfo } from '../info/wire-schemas.ts'
+import { taskInfo } from '../task/task-info.ts'
+import { sumOfWork, workFigures } from '../task/work-figures.ts'
 import type { LiveQueryView } from './live-queries.ts'
-
-/** A stage with its tasks and the stages that it reads from: `outputStage` of a query. */
-export interface StageInfo {
-  readonly stageId: StageId
-  readonly state: StageTimes['state']
-  readonly done: boolean
-  readonly self: string
-  readonly distribution: string
-  readonly types: readonly string[]
-  readonly stageStats: StageStatsInfo
-  readonly tasks: readonly TaskInfo[]
-  readonly subStages: readonly StageInfo[]
-}
-
-interface StageStatsInfo extends WorkFigures {
-  readonly schedulingComplete?: string
-  readonly startTime?: string
-  readonly endTime?: string
-  readonly totalTasks: number
-  readonly runningTasks: number
-  readonly completedTasks: number
-  readonly totalSplits: number
-  readonly queuedSplits: number
-  readonly runningSplits: number
-  readonly completedSplits: number
-  readonly totalMemoryReservation: string
-}
 
 /** The stages of a query, from the root down. @returns undefined while there is no plan */
 export function stageTree(view: LiveQueryView, baseUri: string): StageInfo | undefined {
@@ -79,9 +53,7 @@ function isStageDone(state: StageTimes['state']): boolean {
   return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' || state === 'FAILED'
 }
 
-function taskCounts(
-  tasks: readonly TaskRecord[],
-): Pick<StageStatsInfo, 'totalTasks' | 'runningTasks' | 'completedTasks'> {
+function taskCounts(tasks: readonly TaskRecord[]) {
   return {
     totalTasks: tasks.length,
     runningTasks: tasks.filter((task) => task.state === 'RUNNING' || task.state === 'FLUSHING').length,

@@ -90,7 +90,7 @@ export function createReplayRoutes(deps: ReplayRoutesDeps): Router {
     },
   })
 
-  resource(router, '/v1/replay/:replayId', {
+  resource(router, '/v1/replay/{replayId}', {
     async PUT(request, response) {
       const replayer = replayerOf(request)
       const { user: by } = replayer

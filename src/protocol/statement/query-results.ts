@@ -14,6 +14,7 @@ import {
   type StageTimes,
 } from '../../coordinator/query/statistics/totals.ts'
 import { ROOT_STAGE, type TaskId } from '../../shared/ids.ts'
+import type { QueryError, QueryResults, StageStats, StatementStats } from '../info/wire-schemas.ts'
 
 /** The parts of an answer, with the query. */
 export interface AnswerView {
@@ -45,23 +46,25 @@ export function answerText(view: AnswerView, uris: StatementUris, hasPage: boole
   const { baseUri, headerFamily } = query.created
   const stages = stageTimes(query)
   const figures = figuresOf(view)
-  const before: Record<string, unknown> = { id: query.queryId, infoUri: uris.infoUri(baseUri, query.queryId) }
   const open = stages.filter((stage) => view.initial || !isDone(stage.state))
-  if (query.planned && open.length > 0 && nextToken !== undefined)
-    before['partialCancelUri'] = uris.partialCancelUri(
-      baseUri,
-      query.queryId,
-      Math.max(...open.map((stage) => stage.id)),
-    )
-  if (nextToken !== undefined) before['nextUri'] = uris.nextUri(baseUri, query.queryId, nextToken, view.relayed)
-  if (query.planned && !view.failure) before['columns'] = wireColumns(query.planned.columns, headerFamily)
-  const after: Record<string, unknown> = { stats: statementStats(view, figures, stages) }
-  if (view.failure) after['error'] = wireError(view.failure)
-  after['warnings'] = query.kind === 'FINISHED' ? query.finished.warnings : (query.planned?.warnings ?? [])
-  const updateType = query.planned?.updateType
-  if (updateType !== undefined) after['updateType'] = updateType
-  if (query.kind === 'FINISHED' && query.finished.updateCount !== undefined)
-    after['updateCount'] = query.finished.updateCount
+  const before = {
+    id: query.queryId,
+    infoUri: uris.infoUri(baseUri, query.queryId),
+    partialCancelUri:
+      query.planned && open.length > 0 && nextToken !== undefined
+        ? uris.partialCancelUri(baseUri, query.queryId, Math.max(...open.map((stage) => stage.id)))
+        : undefined,
+    nextUri: nextToken === undefined ? undefined : uris.nextUri(baseUri, query.queryId, nextToken, view.relayed),
+    columns: query.planned && !view.failure ? wireColumns(query.planned.columns, headerFamily) : undefined,
+  } satisfies Partial<QueryResults>
+  const after = {
+    stats: statementStats(view, figures, stages),
+    error: view.failure && wireError(view.failure),
+    warnings: query.kind === 'FINISHED' ? query.finished.warnings : (query.planned?.warnings ?? []),
+    updateType: query.planned?.updateType,
+    updateCount: query.kind === 'FINISHED' ? query.finished.updateCount : undefined,
+  } satisfies Partial<QueryResults>
+  // JSON leaves undefined values out.
   const head = JSON.stringify(before).slice(0, -1)
   const tail = JSON.stringify(after).slice(1)
   return hasPage ? { head: `${head},"data":`, tail: `,${tail}` } : { head: `${head},${tail}`, tail: '' }
@@ -74,10 +77,12 @@ function figuresOf({ query, liveStats, now }: AnswerView): QueryTotals {
 }
 
 /** Presto's clients parse `type` only, strictly, and expect an older form of the signature: they get none. */
-function wireColumns(columns: readonly RemoteColumn[], family: HeaderFamily): readonly unknown[] {
-  return columns.map(({ name, type, typeSignature }) =>
-    family === 'Presto' ? { name, type } : { name, type, typeSignature },
-  )
+function wireColumns(columns: readonly RemoteColumn[], family: HeaderFamily): QueryResults['columns'] {
+  return columns.map(({ name, type, typeSignature }) => ({
+    name,
+    type,
+    typeSignature: family === 'Presto' ? undefined : typeSignature,
+  }))
 }
 
 /**
@@ -107,9 +112,9 @@ export function relayedTail({ stats, error, warnings, updateType, updateCount }:
 }
 
 /** The protocol's `error` object. */
-export function wireError(failure: Failure): Record<string, unknown> {
+export function wireError(failure: Failure): QueryError {
   const { errorName, errorCode, errorType, message, location } = failure
-  const errorLocation = location ? { errorLocation: location } : {}
+  const errorLocation = location ? { errorLocation: { ...location } } : {}
   return {
     message,
     errorCode,
@@ -127,7 +132,7 @@ export function wireError(failure: Failure): Record<string, unknown> {
   }
 }
 
-function statementState(view: AnswerView): string {
+function statementState(view: AnswerView): StatementStats['state'] {
   const { query } = view
   if (view.failure && !view.initial) return 'FAILED'
   if (!view.initial) return view.nextToken !== undefined && query.kind === 'FINISHED' ? 'FINISHING' : query.kind
@@ -149,12 +154,13 @@ function statementState(view: AnswerView): string {
 
 const millis = (nanos: number): number => Math.round(nanos / 1e6)
 
-function statementStats(view: AnswerView, totals: QueryTotals, stages: readonly StageTimes[]): Record<string, unknown> {
+function statementStats(view: AnswerView, totals: QueryTotals, stages: readonly StageTimes[]): StatementStats {
   const { query } = view
   const splits = splitCounts(query, view.liveStats)
   const planned = query.planned !== undefined
   const nodes = new Set([...query.tasks.values()].map((task) => task.nodeId)).size
-  const stats: Record<string, unknown> = {
+  const hasSplits = splits.totalSplits > 0
+  return {
     state: statementState(view),
     queued: query.kind === 'QUEUED',
     scheduled: planned && query.planned.stages.every((stage) => hasTasks(query, stage.id) || isFinished(query)),
@@ -175,18 +181,18 @@ function statementStats(view: AnswerView, totals: QueryTotals, stages: readonly 
     internalNetworkInputBytes: query.planned && query.planned.stages.length > 1 ? totals.outputBytes : 0,
     peakMemoryBytes: totals.peakMemoryBytes,
     spilledBytes: totals.spilledBytes,
+    queuedReason: view.queuedReason,
+    progressPercentage: !hasSplits
+      ? undefined
+      : isFinished(query)
+        ? 100
+        : percent(splits.completedSplits, splits.totalSplits),
+    runningPercentage: hasSplits ? percent(splits.runningSplits, splits.totalSplits) : undefined,
+    rootStage: query.planned && stages.length > 0 ? stageStats(view, ROOT_STAGE, stages) : undefined,
   }
-  if (view.queuedReason !== undefined) stats['queuedReason'] = view.queuedReason
-  if (splits.totalSplits > 0) {
-    stats['progressPercentage'] = isFinished(query) ? 100 : percent(splits.completedSplits, splits.totalSplits)
-    stats['runningPercentage'] = percent(splits.runningSplits, splits.totalSplits)
-  }
-  const root = query.planned && stages.length > 0 ? stageStats(view, ROOT_STAGE, stages) : undefined
-  if (root) stats['rootStage'] = root
-  return stats
 }
 
-function stageStats(view: AnswerView, id: number, stages: readonly StageTimes[]): Record<string, unknown> | undefined {
+function stageStats(view: AnswerView, id: number, stages: readonly StageTimes[]): StageStats | undefined {
   const { query, liveStats } = view
   const planned = query.planned?.stages.find((stage) => stage.id === id)
   if (!planned) return undefined
@@ -253,7 +259,7 @@ function percent(part: number, whole: number): number {
 }
 
 /** Figures of a query about which nothing is known here yet: it counts as queued. */
-export function emptyStats(): Record<string, unknown> {
+export function emptyStats(): StatementStats {
   return {
     state: 'QUEUED',
     queued: true,

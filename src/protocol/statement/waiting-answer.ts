@@ -6,6 +6,7 @@ import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import { readStreams } from '../../readmodels/query-events/queries.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import type { CheckResults } from '../access/results-guard.ts'
+import type { QueryResults } from '../info/wire-schemas.ts'
 import { answerText, emptyStats } from './query-results.ts'
 import type { ResultPageAddress, StatementUris } from './next-uri.ts'
 import { sendAnswer } from './send-answer.ts'
@@ -74,7 +75,7 @@ export async function sendWaiting(
   sendAnswer(request, response, [answerText(view, uris, false).head], {})
 }
 
-function nothingKnown(uris: StatementUris, { base, queryId, token, relayed }: AskedPage): Record<string, unknown> {
+function nothingKnown(uris: StatementUris, { base, queryId, token, relayed }: AskedPage): QueryResults {
   return {
     id: queryId,
     infoUri: uris.infoUri(base, queryId),

@@ -1,122 +1,15 @@
-import type {
-  Distribution,
-  DriverStats,
-  OperatorStats,
-  PipelineStats,
-  TaskStats,
-  TaskStatus,
-} from '../../execution/api/task.ts'
+import type { DriverStats, OperatorStats, PipelineStats, TaskStats, TaskStatus } from '../../execution/api/task.ts'
 import { plannedPipelines, type PlannedOperator, type PlannedPlan } from '../../execution/worker/planned-pipelines.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { percentilesOf } from './distribution.ts'
-import { workFigures, type WorkFigures } from './work-figures.ts'
-import type { TaskId } from '../../shared/ids.ts'
-
-/** Task info as the REST interface shows it: durations and sizes as text. */
-export interface TaskInfo {
-  readonly taskId: TaskId
-  readonly version: number
-  readonly state: TaskStatus['state']
-  readonly self: string
-  readonly lastHeartbeat: string
-  readonly outputBuffers: {
-    readonly state: TaskStatus['bufferState']
-    readonly masterSequenceId: number
-    readonly pagesAdded: number
-    readonly buffers: readonly {
-      readonly bufferId: string
-      readonly finished: boolean
-      readonly bufferedPages: number
-      readonly pagesSent: number
-    }[]
-  }
-  readonly noMoreSplits: readonly string[]
-  readonly stats: TaskInfoStats
-  readonly failures: readonly TaskInfoFailure[]
-  readonly outputs: Readonly<Record<string, never>>
-}
-
-interface TaskInfoFailure {
-  readonly type: string
-  readonly message: string
-  readonly errorCode: { readonly code: number; readonly name: string; readonly type: string }
-  readonly location?: { readonly lineNumber: number; readonly columnNumber: number }
-}
-
-interface Figures extends WorkFigures {
-  readonly memoryReservation: string
-}
-
-interface TaskInfoStats extends Figures {
-  readonly createTime: string
-  readonly startTime?: string
-  readonly endTime?: string
-  readonly elapsedTime: string
-  readonly queuedTime: string
-  /** False when tasks shared the engine, so that its CPU time was divided in proportion to scheduled time. */
-  readonly cpuExact: boolean
-  /**
-   * False when the profiler was off: the pipelines are those of the plan, with the figures that are known without a
-   * profile.
-   */
-  readonly profiled: boolean
-  readonly pipelines: readonly PipelineInfo[]
-}
-
-interface PipelineInfo extends Figures {
-  readonly pipelineId: number
-  readonly inputPipeline: boolean
-  readonly outputPipeline: boolean
-  /** Nanoseconds, over the pipeline's drivers. */
-  readonly queuedTime: Distribution
-  readonly elapsedTime: Distribution
-  readonly operatorSummaries: readonly OperatorSummary[]
-  readonly drivers: readonly DriverInfo[]
-}
-
-interface OperatorSummary {
-  readonly operatorId: number
-  readonly operatorType: string
-  readonly engineOperator: string
-  readonly addInputCalls: number
-  readonly addInputWall: string
-  readonly addInputCpu: string
-  readonly addInputUser: string
-  readonly inputDataSize: string
-  readonly inputPositions: number
-  readonly getOutputCalls: number
-  readonly getOutputWall: string
-  readonly getOutputCpu: string
-  readonly getOutputUser: string
-  readonly outputDataSize: string
-  readonly outputPositions: number
-  readonly blockedWall: string
-  readonly finishCalls: number
-  readonly finishWall: string
-  readonly finishCpu: string
-  readonly finishUser: string
-  readonly memoryReservation: string
-  /** Counts that are unknown, for an operator that was not profiled: they are 0 here. */
-  readonly unknown?: NonNullable<PlannedOperator['unknown']>
-  readonly info?: NonNullable<OperatorStats['exchange']>
-}
-
-interface DriverInfo {
-  readonly batch: number
-  readonly startTime: string
-  readonly endTime: string
-  readonly queuedTime: string
-  readonly elapsedTime: string
-  readonly totalScheduledTime: string
-  readonly totalCpuTime: string
-  readonly totalBlockedTime: string
-}
+import { workFigures } from './work-figures.ts'
+import type { OperatorSummary, PipelineInfo, TaskInfo } from '../info/wire-schemas.ts'
 
 /** The source of task info. The coordinator has it from a worker's status, from memory, or from a read model. */
 export type TaskInfoSource = Omit<TaskStatus, 'pages' | 'inlinePages' | 'instanceId' | 'attempt'>
 
 /**
- * Makes the task info.
+ * Makes the task info, with durations and sizes as text.
  * @param self address of the task resource, or the word `unknown`
  * @param plan plan of the task, where it is available; it shows the operators of a task without a profile
  */
@@ -151,12 +44,12 @@ function withPipelines({ state, stats }: TaskInfoSource, plan: PlannedPlan | und
   return { ...stats, pipelines: [...plannedPipelines(stats, plan)] }
 }
 
-function failureInfo(failure: NonNullable<TaskStatus['failure']>): TaskInfoFailure {
+function failureInfo(failure: NonNullable<TaskStatus['failure']>) {
   const { errorName: name, errorCode: code, errorType: type, message, location } = failure
   return { type: name, message, errorCode: { code, name, type }, ...(location && { location }) }
 }
 
-function taskInfoStats(stats: TaskStats): TaskInfoStats {
+function taskInfoStats(stats: TaskStats): TaskInfo['stats'] {
   return {
     createTime: stats.createTime,
     ...(stats.startTime !== undefined && { startTime: stats.startTime }),
@@ -170,7 +63,7 @@ function taskInfoStats(stats: TaskStats): TaskInfoStats {
   }
 }
 
-function figures(stats: TaskStats | PipelineStats): Figures {
+function figures(stats: TaskStats | PipelineStats) {
   return { ...workFigures(stats), memoryReservation: formatSize(stats.memoryBytes) }
 }
 
@@ -225,7 +118,7 @@ function operatorSummary(
   }
 }
 
-function driverInfo(driver: DriverStats): DriverInfo {
+function driverInfo(driver: DriverStats) {
   return {
     batch: driver.batch,
     startTime: driver.startTime,

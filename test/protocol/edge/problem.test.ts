@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { answerError, HttpProblem } from '../../../src/protocol/edge/problem.ts'
-import { problemHandler, resource, sendJson } from '../../../src/protocol/edge/resource.ts'
+import { problemHandler, pageResource, sendJson } from '../../../src/protocol/edge/resource.ts'
 import { raw } from '../../support/statement-client.ts'
 
 let server: Server
@@ -11,7 +11,7 @@ const errors: unknown[] = []
 beforeAll(async () => {
   const app = express()
   const router = express.Router()
-  resource(router, '/v1/thing/:name', { GET: (request, response) => sendJson(response, request.params) })
+  pageResource(router, '/v1/thing/:name', { GET: (request, response) => sendJson(response, request.params) })
   router.use(problemHandler((error) => errors.push(error)))
   app.use(router)
   server = createServer(app).listen(0, '127.0.0.1')
