@@ -108,7 +108,7 @@ function rulesOf(file: string): readonly RoutingRule[] {
 function statementOf(flags: Flags): RoutedStatement {
   const bytes = flags.bytes === undefined ? undefined : sizeBytes(flags.bytes)
   if (flags.bytes !== undefined && bytes === undefined)
-    throw new ExitError(exitCodes.configuration, `--bytes: '${flags.bytes}' is no data size, such as 20GB`)
+    throw new ExitError(exitCodes.configuration, `--bytes: '${flags.bytes}' is not a data size, such as 20GB`)
   const written = flags.writes ?? []
   return {
     user: flags.user ?? '',

@@ -73,7 +73,7 @@ Route: group big, else local (by rule 'large')
 
   it.each([
     [[], /takes one file/],
-    [['FILE', '--bytes', '20'], /--bytes: '20' is no data size/],
+    [['FILE', '--bytes', '20'], /--bytes: '20' is not a data size/],
     [['FILE', '--user', 'a', '--group', 'big'], /--group: 'big' is not of the form name=catalog,catalog/],
     [['FILE', '--users', 'a'], /--users.*see quipu routing --help/],
   ])('refuses wrong arguments: %j', (given, message) => {

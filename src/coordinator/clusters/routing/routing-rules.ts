@@ -105,7 +105,7 @@ const fileSchema = z.strictObject({
     const names = new Set<string>()
     for (const [index, each] of rules.entries()) {
       if (names.has(each.name)) {
-        const message = `The rule '${each.name}' is there twice`
+        const message = `The rule '${each.name}' occurs twice`
         context.addIssue({ code: 'custom', message, path: [index, 'name'] })
       }
       names.add(each.name)

@@ -47,15 +47,15 @@ describe('The file of routing rules', () => {
   })
 
   it.each([
-    ['a text that is not JSON', '{', /^line 1: This is no JSON/],
+    ['a text that is not JSON', '{', /^line 1: The file is not JSON/],
     ['a list', '[]', /^line 1: .*expected object/],
     ['another key', '{ "rules": [],\n"rule": [] }', /^line 2: .*rule/],
-    ['a key that is there twice', '{ "rules": [],\n"rules": [] }', /^line 2: The key "rules" is there twice/],
+    ['a key that is there twice', '{ "rules": [],\n"rules": [] }', /^line 2: The key "rules" occurs twice/],
     ['a rule without a name', '{ "rules": [\n{ "route": "local" }] }', /^line 2: rules, 1, name: /],
     [
       'two rules of one name',
       '{ "rules": [{ "name": "a", "route": "local" },\n{\n"name": "a", "route": "local" }] }',
-      /^line 3: rules, 2, name: The rule 'a' is there twice/,
+      /^line 3: rules, 2, name: The rule 'a' occurs twice/,
     ],
     [
       'another condition',
@@ -65,7 +65,7 @@ describe('The file of routing rules', () => {
     [
       'a pattern that is no expression',
       '{ "rules": [{ "name": "a", "match": {\n"source": "(" }, "route": "local" }] }',
-      /^line 2: rules, 1, match, source: '\(' is no regular expression/,
+      /^line 2: rules, 1, match, source: '\(' is not a supported regular expression/,
     ],
     [
       'an unknown query type',
@@ -75,7 +75,7 @@ describe('The file of routing rules', () => {
     [
       'a size that is none',
       '{ "rules": [{ "name": "a", "match": {\n"bytesOver": "10" }, "route": "local" }] }',
-      /^line 2: rules, 1, match, bytesOver: '10' is no data size/,
+      /^line 2: rules, 1, match, bytesOver: '10' is not a data size/,
     ],
     [
       'more than 100 percent',
