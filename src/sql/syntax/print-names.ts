@@ -4,17 +4,18 @@ import { nonReservedWords, reservedWords } from './keywords.ts'
 
 const plainName = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-function quoteName(name: string): string {
+/** Prints a name in quotes. */
+export function printQuoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
 /** Prints a name; a name that needs no quotes stays as written. */
 export function printName(name: string): string {
-  return plainName.test(name) && !reservedWords.has(name.toUpperCase()) ? name : quoteName(name)
+  return plainName.test(name) && !reservedWords.has(name.toUpperCase()) ? name : printQuoted(name)
 }
 
 export function printIdentifier(node: Identifier): string {
-  return node.quoted ? quoteName(node.value) : printName(node.value)
+  return node.quoted ? printQuoted(node.value) : printName(node.value)
 }
 
 /** Whether a name is also a keyword. */
