@@ -186,24 +186,6 @@ describe('The metadata of a group of clusters', () => {
     expect(await metadata.tables('hive', 'sales')).toEqual(['orders', 'view', 'new'])
   })
 
-  it('of the schemas used longest ago is forgotten, so that memory is bounded', async () => {
-    const { metadata, answers, asked } = standIn()
-    const rows = Array.from({ length: 150_000 }, (_, n) => ['t', `c${n}`, 'bigint', 'YES'])
-    answers[COLUMNS.replace('sales', 'wide')] = rows
-    answers[COLUMNS.replace('sales', 'wider')] = rows
-    const read = (schema: string) => metadata.columns('hive', schema, 't')
-    await read('sales')
-    await read('wide')
-    await read('sales')
-    await read('wider')
-    asked.length = 0
-    await read('sales')
-    await read('wider')
-    expect(asked).toEqual([])
-    expect(await read('wide')).toHaveLength(150_000)
-    expect(asked).toHaveLength(1)
-  })
-
   it('with rows of another form is an error of the cluster', async () => {
     const { metadata, answers } = standIn()
     answers['SHOW CATALOGS'] = [[1]]
