@@ -1,4 +1,5 @@
 import type { RecordedStatement } from './recorded-statement.ts'
+import { StatementText } from '../sql/parsed-statement.ts'
 import type { Table } from '../sql/syntax/ast-query.ts'
 import type { Statement } from '../sql/syntax/ast-statements.ts'
 import { parseStatement } from '../sql/syntax/parser.ts'
@@ -13,17 +14,12 @@ export type CatalogMap = ReadonlyMap<string, string>
  * statements.
  */
 export function queryIn({ sql, session }: RecordedStatement): Statement | undefined {
-  try {
-    const statement = parseStatement(sql)
-    if (statement.kind === 'Execute') {
-      const prepared = session.preparedStatements[statement.name.value]
-      return prepared === undefined ? undefined : parseStatement(prepared)
-    }
-    if (statement.kind === 'ExecuteImmediate') return parseStatement(statement.statement.value)
-    return statement
-  } catch {
-    return undefined
-  }
+  const parsed = new StatementText(sql, session.preparedStatements).parse()
+  if (parsed.kind === 'invalid') return undefined
+  const { tree, inner } = parsed
+  if (tree.kind !== 'Execute' && tree.kind !== 'ExecuteImmediate') return tree
+  const executed = inner?.parse()
+  return executed?.kind === 'valid' ? executed.tree : undefined
 }
 
 /** The text with the catalogs of its tables renamed to those of the other server. */
