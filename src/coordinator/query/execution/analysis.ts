@@ -35,6 +35,7 @@ export class Analysis {
   #times: FrontEndTimes | undefined
   #files: FileDigests = {}
   #parsedBeforeMs = 0
+  #isBound = false
   /** Gives back the memory of the syntax tree. */
   #releaseTree = (): void => {}
 
@@ -84,8 +85,9 @@ export class Analysis {
     )
     this.#releaseTree()
     // A write is bound a second time when its client follows.
-    if (bound.kind === 'write') this.#keepTree()
+    if (bound.kind === 'write' && !this.#isBound) this.#keepTree()
     else text.forget()
+    this.#isBound = true
     return bound
   }
 

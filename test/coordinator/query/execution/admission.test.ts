@@ -9,10 +9,12 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 /** Admissions to one group; `steps` has the recorded commands in order. */
 function admissionsTo(groups = createResourceGroups({ running: 1, queued: 1 })) {
   const steps: QueryCommand[] = []
+  let waits = 0
   let monotonicMs = 0
   return {
     groups,
     steps,
+    waits: () => waits,
     running: () => groups.figures()[0]!.running,
     pass: (ms: number) => void (monotonicMs += ms),
     of(signal = new AbortController().signal) {
@@ -24,7 +26,7 @@ function admissionsTo(groups = createResourceGroups({ running: 1, queued: 1 })) 
           for (const step of recorded) if (typeof step === 'object') steps.push(step)
           return Promise.resolve()
         },
-        onWait: () => {},
+        onWait: () => void waits++,
       })
     },
   }
@@ -45,8 +47,10 @@ it('an admission records QueueQuery with its reason, then AdmitQuery with the ti
   const bed = admissionsTo()
   const first = bed.of()
   await first.enter()
+  expect(bed.waits()).toBe(0)
   const second = bed.of()
   const entered = second.enter()
+  expect(bed.waits()).toBe(1)
   const reason = 'resource group "global" is full; position 1'
   expect(second.queuedReason).toBe(reason)
   expect(bed.steps).toEqual([{ type: 'QueueQuery', data: { resourceGroup: GLOBAL_GROUP, reason, position: 1 } }])

@@ -4,12 +4,42 @@ import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { Analysis } from '../../../../src/coordinator/query/execution/analysis.ts'
 import type { ThreadedFrontEnd } from '../../../../src/coordinator/front-end-threads/threaded-front-end.ts'
-import type { MetadataPort } from '../../../../src/sql/front-end.ts'
+import type { BoundStatement, MetadataPort } from '../../../../src/sql/front-end.ts'
 import { StatementText } from '../../../../src/sql/parsed-statement.ts'
 import { sampleData } from '../../../support/query-events.ts'
 import { literals } from '../../../support/statement-bed.ts'
 import { createStatementMemory } from '../../../../src/coordinator/dispatch/statement-memory.ts'
 import { knownOwner } from '../../../../src/shared/limit-owner.ts'
+
+const memory = createStatementMemory({ totalBytes: 100_000, userBytes: 100_000, addressBytes: 100_000 })
+
+function analysisOf(frontEnd: ThreadedFrontEnd, metadata: MetadataPort, text: StatementText, queryId = 'q') {
+  const held = memory.hold(knownOwner('alice'), 0)
+  const submission = { text, session: sampleData.QueryCreated.session, created: sampleData.QueryCreated, held }
+  const ports = {
+    frontEnd,
+    metadata,
+    authorize: allowAll,
+    objectsOf: () => undefined,
+    onRuleFault: () => {},
+    catalogs: { get: () => undefined, names: () => [] },
+    limits: { server: { runMs: 1e6, executionMs: 1e6, planningMs: 1e6 } },
+    filesInForce: () => ({}),
+  }
+  const { signal } = new AbortController()
+  return {
+    held,
+    analysis: new Analysis(ports, { queryId: queryId as QueryId, submission, startTimeMillis: 0, signal }),
+  }
+}
+
+/** A front end that finds a write in each text. */
+const writing = {
+  async bind(text) {
+    text.parse()
+    return { kind: 'write' } as BoundStatement
+  },
+} as ThreadedFrontEnd
 
 it('an analysis yields to the event loop before it starts and after each catalog call', async () => {
   const reported: string[] = []
@@ -28,37 +58,36 @@ it('an analysis yields to the event loop before it starts and after each catalog
   // One answer for all analyses at the same moment.
   const tables = nextLoopPass().then(() => [])
   const metadata = { tables: () => tables } as Partial<MetadataPort> as MetadataPort
-  const memory = createStatementMemory({ totalBytes: 1e9, userBytes: 1e9, addressBytes: 1e9 })
-  const held = memory.hold(knownOwner('alice'), 0)
-  const submission = {
-    text: new StatementText('SELECT 1'),
-    session: sampleData.QueryCreated.session,
-    created: sampleData.QueryCreated,
-    held,
-  }
-  const catalogs = { get: () => undefined, names: () => [] }
   let done = false
   const turns = (async () => {
     for (; !done; reported.push('turn')) await nextLoopPass()
   })()
   const all = Array.from({ length: 5 }, (_, index) =>
-    new Analysis(
-      {
-        frontEnd,
-        metadata,
-        authorize: allowAll,
-        objectsOf: () => undefined,
-        onRuleFault: () => {},
-        catalogs,
-        limits: { server: { runMs: 1e6, executionMs: 1e6, planningMs: 1e6 } },
-        filesInForce: () => ({}),
-      },
-      { queryId: `q${index}` as QueryId, submission, startTimeMillis: 0, signal: new AbortController().signal },
-    ).analyze(),
+    analysisOf(frontEnd, metadata, new StatementText('SELECT 1'), `q${index}`).analysis.analyze(),
   )
   expect(await Promise.all(all)).toEqual(all.map(() => literals))
   done = true
   await turns
   expect(reported.filter((one) => one === 'work')).toHaveLength(10)
   expect(reported.join(' ')).not.toContain('work work')
+})
+
+it('an analysis keeps the syntax tree of a write for its second analysis, and counts its memory until then', async () => {
+  const text = new StatementText('INSERT INTO t VALUES (1)')
+  const { analysis, held } = analysisOf(writing, {} as MetadataPort, text)
+  await analysis.analyze()
+  const first = text.parsed
+  expect(first).toBeDefined()
+  expect(held.bytes).toBeGreaterThan(500)
+  await analysis.analyze()
+  expect(text.parsed).toBeUndefined()
+  expect(held.bytes).toBe(0)
+})
+
+it('an analysis frees the syntax tree of a write for which there is no memory', async () => {
+  const text = new StatementText(`INSERT INTO t VALUES ${'(1), '.repeat(1000)}(2)`)
+  const { analysis, held } = analysisOf(writing, {} as MetadataPort, text)
+  await analysis.analyze()
+  expect(text.parsed).toBeUndefined()
+  expect(held.bytes).toBe(0)
 })
