@@ -3,16 +3,15 @@ import { splitsOfStatement } from '../../../execution/api/fragment.ts'
 import { EngineLost, type EngineResult, type EngineRun } from '../../../execution/engine/engine.ts'
 import { ROW_PLAN, type Stage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import { ROOT_STAGE, taskId } from '../../../shared/ids.ts'
 import { NO_ROWS, type PageDigest, type RowDigester } from '../../../shared/row-digest.ts'
 import { connectorOf, connectorSplit } from '../../dispatch/catalog-metadata.ts'
-import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
+import { coordinatorTaskStats, cutPages, toPublish, type MadePage } from './coordinator-stage.ts'
 import type { RenderedQuery } from '../../../sql/front-end.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { PlanFacts } from '../stream/planned-data.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
-import { placed } from './task-pages.ts'
+import { publishOwnResult } from './publish-pages.ts'
 
 export type CoordinatorRunDeps = Pick<
   ExecutionDeps,
@@ -172,54 +171,12 @@ async function publishMade(
   // Held until the log has taken the pages; from then on they can be read there.
   const giveBack = run.hold(pages.reduce((sum, page) => sum + page.bytes.length, 0))
   try {
-    await appendMade(deps, run, pages, stats)
+    const digests = chainedDigests(deps.digester, pages)
+    const unpublished = pages.map((page, index) => ({ ...toPublish(page, index), digest: digests[index] }))
+    await publishOwnResult(deps, run, { pages: unpublished, stats })
   } finally {
     giveBack()
   }
-}
-
-async function appendMade(
-  deps: CoordinatorRunDeps,
-  run: RunContext,
-  pages: readonly MadePage[],
-  stats: TaskStats,
-): Promise<void> {
-  const task = taskId(run.queryId, ROOT_STAGE, 0)
-  const digests = chainedDigests(deps.digester, pages)
-  for (const [token, page] of pages.entries()) run.onPage(token, page.bytes)
-  const kept = await deps.log.keepPages(
-    run.queryId,
-    pages.map((page, token) => ({ token, bytes: page.bytes })),
-  )
-  await run.record(
-    [
-      {
-        type: 'FinishTask',
-        data: { taskId: task, stage: ROOT_STAGE, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats },
-      },
-      {
-        type: 'PublishPages',
-        data: {
-          taskId: task,
-          batch: 0,
-          firstToken: 0,
-          pages: pages.map((page, index) => ({
-            rows: page.rows,
-            bytes: page.bytes.length,
-            sha256: page.sha256,
-            kept: 'log' as const,
-            ...placed(kept.places[index]),
-            taskToken: index,
-            ...(digests[index] && { digest: digests[index] }),
-          })),
-          lastOfBatch: true,
-          lastOfResult: true,
-        },
-      },
-      run.finish(),
-    ],
-    kept.beside,
-  )
 }
 
 /** Digests of the pages, chained; none without a digester. Results that are made here are small. */

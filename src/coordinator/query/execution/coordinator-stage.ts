@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { TaskStats } from '../../../execution/api/task.ts'
 import type { EngineResult } from '../../../execution/engine/engine.ts'
+import type { UnpublishedPage } from './publish-pages.ts'
 import { oneDriverStats } from '../statistics/one-driver-stats.ts'
 
 /** A result page made in the coordinator: its bytes are the JSON array of its rows. */
@@ -8,6 +9,11 @@ export interface MadePage {
   readonly bytes: Buffer
   readonly rows: number
   readonly sha256: string
+}
+
+/** The page in the form in which it is published. @param taskToken its position in the output of its task */
+export function toPublish({ bytes, rows, sha256 }: MadePage, taskToken: number): UnpublishedPage {
+  return { rows, bytes: bytes.length, sha256, taskToken, data: bytes }
 }
 
 const NEWLINE = 0x0a

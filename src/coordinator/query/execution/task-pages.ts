@@ -1,15 +1,14 @@
 import { hash } from 'node:crypto'
 import type { ClosedPage, TaskStatus } from '../../../execution/api/task.ts'
-import type { KeptPages, PageOffset, ResultPage } from '../../../events/event-log.ts'
 import { inOnePiece } from '../../../shared/body-parts.ts'
-import { COORDINATOR, ROOT_STAGE, taskId as makeTaskId, type TaskId } from '../../../shared/ids.ts'
+import { COORDINATOR, ROOT_STAGE, type TaskId } from '../../../shared/ids.ts'
 import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
-import type { QueryCommand } from '../stream/decider.ts'
 import type { QueryAggregate, QueryStep } from '../stream/query-aggregate.ts'
 import { relayTaskStats } from '../statistics/relay-stats.ts'
 import { PageGone } from '../results/page-gone.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
+import { publishPages, rootTask, type UnpublishedPage } from './publish-pages.ts'
 import type { RunContext } from './run-context.ts'
 
 /** Result pages up to this many bytes are kept beside the log. */
@@ -90,42 +89,26 @@ export class TaskPages {
    */
   async publish(group: PublishableGroup | undefined, last: boolean, settled: () => boolean): Promise<void> {
     const { deps, run, stage, node, taskId } = this.#task
-    const firstToken = resultPages(run.aggregate)
-    const small: ResultPage[] = []
-    for (const [index, page] of (group?.pages ?? []).entries()) {
-      if (page.bytes > DURABLE_PAGE_BYTES) continue
-      const bytes = await this.#fetchSmall(page)
-      small.push({ token: firstToken + index, bytes })
-      run.onPage(firstToken + index, bytes)
+    const pages: UnpublishedPage[] = []
+    for (const page of group?.pages ?? []) {
+      const data = page.bytes > DURABLE_PAGE_BYTES ? {} : { data: await this.#fetchSmall(page) }
+      const { rows, bytes, sha256, token, digest } = page
+      pages.push({ rows, bytes, sha256, taskToken: token, digest, ...data })
     }
-    const kept = small.length > 0 ? await deps.log.keepPages(run.queryId, small) : NOTHING_KEPT
-    const places = new Map(small.map(({ token }, index) => [token, kept.places[index]]))
+    const { command, beside } = await publishPages(deps, run, {
+      taskId,
+      nodeUrl: node.url,
+      batch: group?.batch ?? 0,
+      firstToken: resultPages(run.aggregate),
+      pages,
+      lastOfBatch: group?.lastOfBatch ?? true,
+      lastOfResult: last,
+    })
     if (settled()) return
-    const pages = (group?.pages ?? []).map((page, index) => ({
-      rows: page.rows,
-      bytes: page.bytes,
-      sha256: page.sha256,
-      kept: page.bytes > DURABLE_PAGE_BYTES ? ('worker' as const) : ('log' as const),
-      ...placed(places.get(firstToken + index)),
-      taskToken: page.token,
-      ...(page.digest && { digest: page.digest }),
-    }))
-    const publishCommand: QueryCommand = {
-      type: 'PublishPages',
-      data: {
-        taskId,
-        nodeUrl: node.url,
-        batch: group?.batch ?? 0,
-        firstToken,
-        pages,
-        lastOfBatch: group?.lastOfBatch ?? true,
-        lastOfResult: last,
-      },
-    }
-    if (!last || !this.#newest) return run.record([publishCommand], kept.beside)
+    if (!last || !this.#newest) return run.record([command], beside)
     const before = run.aggregate.intended
     const earlier = before.kind === 'NONE' ? [] : before.pages
-    const totals = [...earlier, ...pages]
+    const totals = [...earlier, ...command.data.pages]
     const relay = relayTaskStats({
       sourceUri: `${node.url}/v1/task/${taskId}/results/0`,
       createdAt: this.#createdAt,
@@ -145,11 +128,11 @@ export class TaskPages {
         type: 'FinishTask',
         data: { taskId, stage, nodeId: node.nodeId, nodeUrl: node.url, stats: this.#newest.stats },
       },
-      publishCommand,
+      command,
       {
         type: 'FinishTask',
         data: {
-          taskId: makeTaskId(run.queryId, ROOT_STAGE, 0),
+          taskId: rootTask(run),
           stage: ROOT_STAGE,
           nodeId: COORDINATOR,
           nodeUrl: '',
@@ -158,7 +141,7 @@ export class TaskPages {
       },
     ]
     if (totals.every((page) => page.kept === 'log')) commands.push(run.finish())
-    return run.record(commands, kept.beside)
+    return run.record(commands, beside)
   }
 
   async #fetchSmall(page: ClosedPage): Promise<Buffer> {
@@ -180,13 +163,6 @@ export class TaskPages {
     if (!parts) throw new PageGone(`Page ${token} of ${taskId} is gone`)
     return inOnePiece(parts)
   }
-}
-
-const NOTHING_KEPT: KeptPages = { places: [], beside: [] }
-
-/** A page's place in the form of an event: absent where stream and token find the page. */
-export function placed(place: PageOffset | undefined): { readonly place?: PageOffset } {
-  return place ? { place } : {}
 }
 
 function publishedBefore(aggregate: QueryAggregate, taskId: TaskId): PublishedBefore {

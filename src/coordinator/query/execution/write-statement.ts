@@ -7,14 +7,13 @@ import type {
   WrittenFile,
 } from '../../../connectors/spi/table-writer.ts'
 import { EngineError, failureOf } from '../../../shared/engine-error.ts'
-import { ROOT_STAGE, taskId as makeTaskId } from '../../../shared/ids.ts'
 import { planWrite } from '../../../planner/plan-query.ts'
 import { resultStage, ROW_PLAN, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
 import type { BoundStatement, PlanNode } from '../../../sql/front-end.ts'
 import { duckdbTypeText } from '../../../sql/types/duckdb-representation.ts'
 import { parseTypeText } from '../../../sql/types/type-names.ts'
 import { connectorOf, listSplits } from '../../dispatch/catalog-metadata.ts'
-import { coordinatorTaskStats, cutPages } from './coordinator-stage.ts'
+import { coordinatorTaskStats, cutPages, toPublish } from './coordinator-stage.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 import type { PlanFacts } from '../stream/planned-data.ts'
@@ -24,7 +23,7 @@ import type { KnownQuery } from '../stream/state.ts'
 import { isTakenOut } from '../secrets/query-secrets.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
-import { placed } from './task-pages.ts'
+import { publishOwnResult } from './publish-pages.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
 import { runOnWorkers } from './run-plan.ts'
 import { finishTask, type FinishedTask } from './task-outcome.ts'
@@ -258,44 +257,21 @@ async function finish(deps: WriteDeps, run: RunContext, before: readonly QuerySt
   const counted =
     (query.kind !== 'NONE' && hasCount(query.planned?.columns)) ||
     before.some((step) => typeof step === 'object' && step.type === 'PlanQuery' && hasCount(step.data.columns))
-  const [page] = cutPages(Buffer.from(JSON.stringify([rows])), 1, Infinity)
+  if (!counted) return run.record([...before, run.finish()])
+  const pages = cutPages(Buffer.from(JSON.stringify([rows])), 1, Infinity)
   const stats = coordinatorTaskStats({
     createdAt,
     endedAt: deps.clock.now(),
     rows: 1,
-    bytes: page!.bytes.length,
+    bytes: pages.reduce((sum, { bytes }) => sum + bytes.length, 0),
     splits: 1,
     source: 'TableFinishOperator',
   })
-  if (counted) run.onPage(0, page!.bytes)
-  const kept = counted ? await deps.log.keepPages(run.queryId, [{ token: 0, bytes: page!.bytes }]) : undefined
-  const taskId = makeTaskId(run.queryId, ROOT_STAGE, 0)
-  const result: readonly QueryCommand[] = [
-    { type: 'FinishTask', data: { taskId, stage: ROOT_STAGE, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
-    {
-      type: 'PublishPages',
-      data: {
-        taskId,
-        batch: 0,
-        firstToken: 0,
-        pages: [
-          {
-            rows: 1,
-            bytes: page!.bytes.length,
-            sha256: page!.sha256,
-            kept: 'log',
-            ...placed(kept?.places[0]),
-            taskToken: 0,
-          },
-        ],
-        lastOfBatch: true,
-        lastOfResult: true,
-      },
-    },
-  ]
-  await run.record(
-    [...before, ...(counted ? result : []), run.finish(counted ? { updateCount: rows } : {})],
-    kept?.beside ?? [],
+  await publishOwnResult(
+    deps,
+    run,
+    { pages: pages.map(toPublish), stats },
+    { before, finish: run.finish({ updateCount: rows }) },
   )
 }
 
