@@ -2,6 +2,7 @@ import type { QueryCommand } from '../../src/coordinator/query/stream/decider.ts
 import type { QueryEventOf } from '../../src/coordinator/query/stream/events.ts'
 import { createQueryAggregate } from '../../src/coordinator/query/stream/query-aggregate.ts'
 import { createRecorder } from '../../src/coordinator/query/stream/recorder.ts'
+import { OngoingWork } from '../../src/coordinator/query/execution/ongoing-work.ts'
 import type { RunContext } from '../../src/coordinator/query/execution/run-context.ts'
 import type { WorkerStageDeps } from '../../src/coordinator/query/execution/worker-stage.ts'
 import type { TaskHub, TaskListener } from '../../src/coordinator/scheduler/task-hub.ts'
@@ -61,7 +62,7 @@ export async function createStageBed({ holdMs, planned = sampleData.QueryPlanned
   const plan: QueryCommand = { type: 'PlanQuery', data: planned }
   if (holdMs === undefined) await aggregate.execute([create, plan])
   const recorder = createRecorder(aggregate, holdMs === undefined ? undefined : create, { holdMs: holdMs ?? 0, clock })
-  const abort = new AbortController()
+  const work = new OngoingWork()
   const listeners = new Map<TaskId, TaskListener>()
   /** `POST 1.0 at http://w1` …, in order. */
   const asked: string[] = []
@@ -124,14 +125,14 @@ export async function createStageBed({ holdMs, planned = sampleData.QueryPlanned
     user: 'alice',
     startTimeMillis: 0,
     aggregate,
-    signal: abort.signal,
+    signal: work.signal,
     limits: { attempts: 4, forTask: () => ({ remainingMillis: 1e6 }) },
     record: recorder.record,
     recordSoon: recorder.recordSoon,
     finish: () => () => [],
     splitsOf: async (stage) => stage.splits,
     spanOf: () => undefined,
-    onRunning: () => {},
+    onWork: (begun) => work.add(begun),
     onStats: () => {},
     onPage: () => {},
   }
@@ -147,7 +148,8 @@ export async function createStageBed({ holdMs, planned = sampleData.QueryPlanned
     nodes,
     asked,
     listeners,
-    abort,
+    /** Ends early by `stop`, or as its process stops by `suspend`. */
+    work,
     aggregate,
     /** The tokens of published pages in the output of their task. */
     publishedTokens: () =>

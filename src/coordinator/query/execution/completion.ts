@@ -6,7 +6,7 @@ import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
 import type { EndedBy, QueryEventOf } from '../stream/events.ts'
 import type { QueryAggregate, QueryStep } from '../stream/query-aggregate.ts'
-import { isDecided, isTerminal, resultSize, type QueryState } from '../stream/state.ts'
+import { isDecided, isTerminal, resultSize, servingTasks, type QueryState } from '../stream/state.ts'
 import type { Figures } from './figures.ts'
 import type { Recorder } from '../stream/recorder.ts'
 import { resultDigest } from '../results/result-digest.ts'
@@ -174,7 +174,7 @@ export class Completion {
     const query: QueryState = aggregate.state
     if (this.#released || query.kind === 'NONE') return
     this.#released = true
-    const serving = new Set(query.pages.filter((page) => page.kept === 'worker').map((page) => page.taskId))
+    const serving = servingTasks(query)
     const tasks = [...query.tasks.values()].filter((task) => task.stage !== ROOT_STAGE)
     const needed = query.kind === 'FINISHED'
     cleaner.release(

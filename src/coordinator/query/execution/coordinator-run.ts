@@ -58,7 +58,7 @@ export async function runOnCoordinator(
     output: { kind: 'inline', maxBytes: deps.limits.inlineBytes },
     ...run.limits.forTask(),
   })
-  run.onEngineRun(engineRun)
+  registerRun(run, engineRun)
   const planned = plan ? recordedSoon(run, plan) : Promise.resolve()
   const result = await wholeResult(deps, run, engineRun)
   const pages = cutPages(result.inline, result.rows, deps.limits.pageBytes)
@@ -73,6 +73,12 @@ export async function runOnCoordinator(
     engine: result,
   })
   await Promise.all([publishMade(deps, run, pages, stats), planned])
+}
+
+/** Registers a run in the coordinator's engine, which ends with this process. */
+function registerRun(run: RunContext, engineRun: EngineRun): void {
+  const forget = run.onWork({ outlivesCoordinator: false, cancel: () => engineRun.cancel() })
+  engineRun.done.then(forget, forget)
 }
 
 /**
@@ -119,7 +125,7 @@ export async function valuesInEngine(
     output: { kind: 'inline', maxBytes: deps.limits.inlineBytes },
     ...run.limits.forTask(),
   })
-  run.onEngineRun(engineRun)
+  registerRun(run, engineRun)
   return (await wholeResult(deps, run, engineRun)).inline.toString('utf8')
 }
 

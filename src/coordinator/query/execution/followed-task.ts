@@ -6,7 +6,7 @@ import { deferred } from '../../../shared/deferred.ts'
 import type { TaskId } from '../../../shared/ids.ts'
 import { WorkerLost } from '../../scheduler/worker-error.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
-import { Suspended } from './suspended.ts'
+import type { RunningWork } from './ongoing-work.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
@@ -51,6 +51,7 @@ export class FollowedTask {
   #isKnown = false
   #asking = false
   #timer: NodeJS.Timeout | undefined
+  #forgetWork: () => void = () => {}
 
   constructor(deps: FollowDeps, run: RunContext, task: TaskAttempt) {
     const { stage, node, taskId } = task
@@ -68,9 +69,7 @@ export class FollowedTask {
 
   /** Continues with a task that its worker has; `status` is the worker's state of it. */
   adopt(status: TaskStatus): Promise<TaskOutcome> {
-    if (this.#begin()) {
-      const update = this.#updateOf(this.#task.stage.splits)
-      if (update) this.#offerCut(update)
+    if (this.#begin(this.#updateOf(this.#task.stage.splits))) {
       this.#isKnown = true
       this.#onStatus(status)
       // News sent before this coordinator listened are lost.
@@ -80,16 +79,15 @@ export class FollowedTask {
   }
 
   create(splits: readonly Split[]): Promise<TaskOutcome> {
-    if (!this.#begin()) return this.#outcome.promise
     const { client } = this.#deps
     const { node, taskId } = this.#task
     const update = this.#updateOf(splits)
+    if (!this.#begin(update)) return this.#outcome.promise
     if (!update) {
       // Without the secrets the task cannot be created again.
       this.#end(undefined, secretsNotKept())
       return this.#outcome.promise
     }
-    this.#offerCut(update)
     client.createTask(node.url, taskId, update).then(
       (status) => {
         this.#isKnown = true
@@ -104,10 +102,16 @@ export class FollowedTask {
     return this.#outcome.promise
   }
 
-  /** @returns false when the query has ended meanwhile */
-  #begin(): boolean {
+  /**
+   * Registers the task as work of the query, and listens to its news.
+   * @returns false when the query has ended meanwhile
+   */
+  #begin(update: TaskUpdate | undefined): boolean {
     const { signal } = this.#run
     const { node, taskId } = this.#task
+    const batches = update && this.#batchesOf(update)
+    const work = { outlivesCoordinator: true, cancel: () => this.#delete(), ...(batches && { batches }) }
+    this.#forgetWork = this.#run.onWork(work)
     if (signal.aborted) {
       this.#onAbort()
       return false
@@ -142,15 +146,16 @@ export class FollowedTask {
   }
 
   /**
-   * Lets the query drop batches of this task that have not begun. Not for writes, because a table gets all rows or
-   * none, and not where only the figures of the whole run are wanted.
+   * The batches of the task that may be dropped before they begin. None for writes, because a table gets all rows or
+   * none, and none where the figures of the whole run are wanted.
    */
-  #offerCut(update: TaskUpdate): void {
+  #batchesOf(update: TaskUpdate): RunningWork['batches'] {
     const { stage, node, taskId } = this.#task
-    if (stage.output === 'table' || stage.output === 'none' || stage.withheld) return
-    this.#run.onRunning(stage.id, async () => {
+    if (stage.output === 'table' || stage.output === 'none' || stage.withheld) return undefined
+    const dropPending = async (): Promise<void> => {
       await this.#deps.client.createTask(node.url, taskId, { ...update, dropPendingBatches: true })
-    })
+    }
+    return { stage: stage.id, dropPending }
   }
 
   #onStatus(status: TaskStatus): void {
@@ -235,7 +240,6 @@ export class FollowedTask {
 
   readonly #onAbort = (): void => {
     const { reason } = this.#run.signal as { reason: unknown }
-    if (!(reason instanceof Suspended)) this.#delete()
     this.#end(undefined, reason)
   }
 
@@ -249,6 +253,7 @@ export class FollowedTask {
     if (this.#settled) return
     const { node, taskId } = this.#task
     this.#settled = true
+    this.#forgetWork()
     clearTimeout(this.#timer)
     this.#deps.hub.forget(node.url, taskId)
     this.#run.signal.removeEventListener('abort', this.#onAbort)

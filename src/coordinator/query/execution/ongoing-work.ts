@@ -1,16 +1,26 @@
-import type { EngineRun } from '../../../execution/engine/engine.ts'
 import { Suspended } from './suspended.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
 
 /** Thrown in work of a query that has ended meanwhile: it needs no report. */
 export class Ended extends Signal {}
 
-/** The query's work in this process, so that the end of the query, or of the process, can stop it. */
+/** Work that a query has under way outside this process: a run in an engine, a task on a worker. */
+export interface RunningWork {
+  /** Stops the work: no row of it is wanted any more. Never throws, and does nothing for work that has ended. */
+  cancel(): void
+  /**
+   * Whether the work continues while no coordinator follows it. When this process stops, it leaves such work to its
+   * successor, and cancels all other work.
+   */
+  readonly outlivesCoordinator: boolean
+  /** Present for work in batches that may end early: makes a stage's work begin no further batch. */
+  readonly batches?: { readonly stage: number; readonly dropPending: () => Promise<void> }
+}
+
+/** The query's work under way, so that the end of the query, or of the process, can stop it. */
 export class OngoingWork {
   readonly #abort = new AbortController()
-  #engineRun: Pick<EngineRun, 'cancel'> | undefined
-  /** By stage. */
-  readonly #droppers = new Map<number, () => Promise<void>>()
+  readonly #running = new Set<RunningWork>()
   #suspended = false
 
   /** Aborted when the query ends early, and when this process stops. */
@@ -23,32 +33,42 @@ export class OngoingWork {
     return this.#suspended
   }
 
-  runsInEngine(run: Pick<EngineRun, 'cancel'>): void {
-    this.#engineRun = run
+  /**
+   * Registers work that begins now; if the query has ended meanwhile, cancels it at once.
+   * @returns a function to call when the work has ended
+   */
+  add(work: RunningWork): () => void {
+    if (this.signal.aborted) this.#cancel([work])
+    else this.#running.add(work)
+    return () => void this.#running.delete(work)
   }
 
-  /** @param dropPending makes the task that the stage runs now begin no further batch */
-  runsAsTask(stage: number, dropPending: () => Promise<void>): void {
-    this.#droppers.set(stage, dropPending)
-  }
-
-  /** Drops the pending batches of the tasks of these stages; undefined when they have no task. */
+  /** Drops the pending batches of the work of these stages; undefined when none has batches that may be dropped. */
   dropPending(stages: ReadonlySet<number>): Promise<void> | undefined {
-    const droppers = [...stages].flatMap((stage) => this.#droppers.get(stage) ?? [])
-    if (droppers.length === 0) return undefined
-    return Promise.all(droppers.map((drop) => drop())).then(() => {})
+    const found = [...this.#running].flatMap(({ batches }) => (batches && stages.has(batches.stage) ? [batches] : []))
+    if (found.length === 0) return undefined
+    return Promise.all(found.map(({ dropPending }) => dropPending())).then(() => {})
   }
 
   /** Stops all work of the query; no new work begins. */
   stop(): void {
-    this.#abort.abort(new Ended())
-    this.#engineRun?.cancel()
+    this.#end(new Ended())
   }
 
-  /** Stops this process's part; the tasks continue without it. */
+  /** Stops this process's part; work that outlives the coordinator continues without it. */
   suspend(): void {
     this.#suspended = true
-    this.#abort.abort(new Suspended())
-    this.#engineRun?.cancel()
+    this.#end(new Suspended())
+  }
+
+  #end(reason: Ended | Suspended): void {
+    // Work that follows the signal removes itself.
+    const running = [...this.#running]
+    this.#abort.abort(reason)
+    this.#cancel(running)
+  }
+
+  #cancel(running: readonly RunningWork[]): void {
+    for (const work of running) if (!this.#suspended || !work.outlivesCoordinator) work.cancel()
   }
 }

@@ -1,7 +1,6 @@
 import type { Asker } from '../../../connectors/spi/connector.ts'
 import type { TaskStats } from '../../../execution/api/task.ts'
 import type { Split } from '../../../execution/api/fragment.ts'
-import type { EngineRun } from '../../../execution/engine/engine.ts'
 import type { Stage } from '../../../planner/query-plan.ts'
 import type { Identity } from '../../../security/authorization.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
@@ -65,10 +64,8 @@ export interface RunContext {
   leaveUntilFollowed(): Promise<void>
   /** Keeps response headers that the client is to remember; each answer carries them. */
   keepHeaders(headers: readonly ResponseHeader[]): void
-  /** Registers a run in the engine, so that a cancel reaches it. */
-  onEngineRun(run: EngineRun): void
-  /** Registers the task that a stage runs now: `dropPending` makes it begin no further batch. */
-  onRunning(stage: number, dropPending: () => Promise<void>): void
+  /** Registers work that begins now, so that a cancel reaches it. @returns a function to call when it has ended */
+  readonly onWork: OngoingWork['add']
   onStats(taskId: TaskId, stats: TaskStats): void
   /** Keeps a page whose bytes are in memory anyway. */
   onPage(token: number, bytes: Buffer): void
@@ -134,8 +131,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
       return waiters.following
     },
     keepHeaders: parts.keepHeaders,
-    onEngineRun: (run) => work.runsInEngine(run),
-    onRunning: (stage, dropPending) => work.runsAsTask(stage, dropPending),
+    onWork: (begun) => work.add(begun),
     onStats(taskId, stats) {
       figures.progressed(taskId, stats)
       limits.check()

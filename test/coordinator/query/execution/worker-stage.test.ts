@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { runWorkerStage } from '../../../../src/coordinator/query/execution/worker-stage.ts'
+import { Ended } from '../../../../src/coordinator/query/execution/ongoing-work.ts'
 import { Suspended } from '../../../../src/coordinator/query/execution/suspended.ts'
 import { StaleEpoch, WorkerLost, WorkerRefused } from '../../../../src/coordinator/scheduler/worker-error.ts'
 import type { ClosedPage, TaskFailure, TaskStatus } from '../../../../src/execution/api/task.ts'
@@ -194,16 +195,16 @@ describe('A stage on a worker', () => {
   })
 
   it('keeps its task when the coordinator drains, and deletes it when the query is canceled', async () => {
-    for (const [reason, deleted] of [
-      [new Suspended(), 0],
-      [new Error('canceled'), 1],
+    for (const [end, reason, deleted] of [
+      ['suspend', Suspended, 0],
+      ['stop', Ended, 1],
     ] as const) {
       const bed = await createStageBed()
       bed.client.createTask = () => {
-        setImmediate(() => bed.abort.abort(reason))
+        setImmediate(() => bed.work[end]())
         return new Promise(() => {})
       }
-      await expect(runWorkerStage(bed.deps, bed.run, bed.stage, undefined)).rejects.toBe(reason)
+      await expect(runWorkerStage(bed.deps, bed.run, bed.stage, undefined)).rejects.toBeInstanceOf(reason)
       expect(bed.asked.filter((one) => one.startsWith('DELETE'))).toHaveLength(deleted)
     }
   })
