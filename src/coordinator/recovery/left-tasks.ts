@@ -2,7 +2,7 @@ import type { StreamReader } from '../../events/event-log.ts'
 import type { TaskStatus } from '../../execution/api/task.ts'
 import { splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
 import { readQuery } from '../query/stream/read-query.ts'
-import { isTerminal, type QueryState } from '../query/stream/state.ts'
+import { isTerminal, servingTasks, type QueryState } from '../query/stream/state.ts'
 import type { UnneededTask, TaskCleaner } from '../scheduler/task-cleaner.ts'
 import type { WorkerClient } from '../scheduler/worker-client.ts'
 import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
@@ -64,7 +64,7 @@ export function releaseLeftTasks(deps: LeftTasksDeps): () => void {
         nodeUrl: node.url,
         taskId: task.taskId,
       })
-      const serving = servingTasks(query)
+      const serving = neededTasks(query)
       const needless = left.filter((task) => isNeedless(query, task.taskId) && !serving.has(task.taskId))
       deps.cleaner.release(needless.map(ofNode), 0)
       // A query that this coordinator saw end releases these tasks itself.
@@ -102,9 +102,9 @@ function holdsSomething({ deleted }: TaskStatus): boolean {
 }
 
 /** Tasks with pages that the client of an ended query may ask for again. */
-function servingTasks(query: QueryState): ReadonlySet<TaskId> {
+function neededTasks(query: QueryState): ReadonlySet<TaskId> {
   if (query.kind !== 'FINISHED') return new Set()
-  return new Set(query.pages.filter((page) => page.kept === 'worker').map((page) => page.taskId))
+  return servingTasks(query)
 }
 
 /**

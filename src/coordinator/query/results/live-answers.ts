@@ -5,7 +5,7 @@ import { settlesWithin } from '../../../shared/deadline.ts'
 import { howToRetry } from '../../../shared/quipu-error.ts'
 import type { QueryExecution } from '../registry/query-handle.ts'
 import type { QueryRegistry } from '../registry/query-registry.ts'
-import type { ResultPageSource } from './result-page-source.ts'
+import { isBesideLog, type ResultPageSource } from './result-page-source.ts'
 import { isTerminal, type KnownQuery } from '../stream/state.ts'
 import { lookUpMs, timely, type StillWriting } from './still-writing.ts'
 import {
@@ -121,7 +121,7 @@ export class LiveAnswers {
     try {
       const reading = this.#deps.pages.read(query, token, execution.pageInMemory(token))
       // A worker may take long for a large page. A page beside the log comes at once, unless the log is unreachable.
-      return await (query.pages[token]?.kept === 'log' ? timely(reading, lookUpMs(leftMs)) : reading)
+      return await (isBesideLog(query, token) ? timely(reading, lookUpMs(leftMs)) : reading)
     } catch (error) {
       if (howToRetry(error) === 'never') throw error
       return 'away'

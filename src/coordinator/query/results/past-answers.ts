@@ -1,6 +1,6 @@
 import { steadyWall, type Clock } from '../../../shared/clock.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
-import type { ResultPageSource } from './result-page-source.ts'
+import { isBesideLog, type ResultPageSource } from './result-page-source.ts'
 import type { EndedQuery } from '../stream/state.ts'
 import { lookUpMs, timely } from './still-writing.ts'
 import {
@@ -46,7 +46,7 @@ export function createPastAnswers({ clock, pages, answersKeptMs }: PastAnswersDe
     if (!record) return lastAnswer(view, undefined)
     // A page that is unreadable now is not lost: the page source itself decides that, in time.
     const reading = pages.read(query, token, undefined)
-    const bytes = await (record.kept === 'log' ? timely(reading, lookUpMs(waitMs)) : reading)
+    const bytes = await (isBesideLog(query, token) ? timely(reading, lookUpMs(waitMs)) : reading)
     if (bytes === 'lost') return failedAnswer(view, lostPageFailure(token))
     const page = { token, bytes, rows: record.rows }
     return token === query.pages.length - 1 ? lastAnswer(view, page) : pageAnswer(view, page)

@@ -1,12 +1,45 @@
 import { createHash } from 'node:crypto'
-import type { ResultPages } from '../../../events/event-log.ts'
+import type { PageOffset, ResultPages } from '../../../events/event-log.ts'
 import type { BodyParts } from '../../../shared/body-parts.ts'
 import type { Clock } from '../../../shared/clock.ts'
+import { unreachable } from '../../../shared/unreachable.ts'
 import type { WorkerClient } from '../../scheduler/worker-client.ts'
 import { WorkerLost, WorkerRefused } from '../../scheduler/worker-error.ts'
 import type { WorkerDirectory } from '../../scheduler/workers.ts'
 import { PagesAhead } from './pages-ahead.ts'
-import type { KnownQuery } from '../stream/state.ts'
+import type { KnownQuery, ResultPageRecord } from '../stream/state.ts'
+
+/**
+ * The place that has the bytes of a published page.
+ *
+ * - `log`: beside the log, under the query's stream and the page's token, or at the given offset.
+ * - `worker`: in the output of a task. `url` is the worker's address now, or the last known one.
+ */
+export type PageSource =
+  | { readonly kind: 'log'; readonly offset: PageOffset | undefined }
+  | { readonly kind: 'worker'; readonly url: string; readonly page: ListedPage }
+
+/** A page as its worker lists it. */
+type ListedPage = Pick<Parameters<WorkerClient['fetchPage']>[1], 'taskId' | 'token' | 'bytes'>
+
+/** Whether a published page is read beside the log, where it comes at once unless the log is unreachable. */
+export function isBesideLog(query: KnownQuery, token: number): boolean {
+  return query.pages[token]?.kept === 'log'
+}
+
+function sourceOf(query: KnownQuery, page: ResultPageRecord, workers: Pick<WorkerDirectory, 'byId'>): PageSource {
+  switch (page.kept) {
+    case 'log':
+      return { kind: 'log', offset: page.place }
+    case 'worker': {
+      const nodeId = query.tasks.get(page.taskId)?.nodeId
+      const url = (nodeId === undefined ? undefined : workers.byId(nodeId)?.url) ?? page.nodeUrl ?? ''
+      return { kind: 'worker', url, page: { taskId: page.taskId, token: page.taskToken, bytes: page.bytes } }
+    }
+    default:
+      return unreachable(page.kept)
+  }
+}
 
 /** Reads the bytes of a published page and checks them against the hash in the log. */
 export interface ResultPageSource {
@@ -27,25 +60,18 @@ export interface ResultPageSourceDeps {
   readonly lostAfterMs: number
 }
 
+type WorkerSource = Extract<PageSource, { kind: 'worker' }>
+
 export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSource {
   const { log, client, workers, clock } = deps
   /** Since when the worker of a query's page has been unreachable. */
   const away = new Map<string, number>()
   const ahead = new PagesAhead()
 
-  /** @param asked the last page that the client has asked for */
-  async function fetched(query: KnownQuery, token: number, asked: number): Promise<BodyParts | undefined> {
-    const page = query.pages[token]!
-    const nodeId = query.tasks.get(page.taskId)?.nodeId
-    const url = (nodeId === undefined ? undefined : workers.byId(nodeId)?.url) ?? page.nodeUrl ?? ''
-    const listed = { taskId: page.taskId, token: page.taskToken, bytes: page.bytes }
-    return client.fetchPage(url, listed, firstUnpassed(query, token, asked))
-  }
-
-  async function fromWorker(query: KnownQuery, token: number): Promise<BodyParts | undefined> {
+  async function fromWorker(query: KnownQuery, token: number, source: WorkerSource): Promise<BodyParts | undefined> {
     const key = `${query.queryId}/${token}`
     try {
-      const bytes = await fetched(query, token, token)
+      const bytes = await client.fetchPage(source.url, source.page, firstUnpassed(query, token, token))
       away.delete(key)
       return bytes
     } catch (error) {
@@ -66,8 +92,11 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
   function readAhead(query: KnownQuery, asked: number): void {
     const token = asked + 1
     const page = query.pages[token]
-    if (page?.kept !== 'worker') return
-    ahead.begin(query.queryId, token, page.bytes, async () => checked(page, await fetched(query, token, asked)))
+    if (!page) return
+    const source = sourceOf(query, page, workers)
+    if (source.kind !== 'worker') return
+    const fetch = () => client.fetchPage(source.url, source.page, firstUnpassed(query, token, asked))
+    ahead.begin(query.queryId, token, page.bytes, async () => checked(page, await fetch()))
   }
 
   return {
@@ -75,19 +104,26 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
       const page = query.pages[token]
       if (!page) throw new Error(`page ${token} of ${query.queryId} is not published`)
       if (inMemory) return [inMemory]
-      if (page.kept === 'log') {
-        return checked(page, atOffset(await log.readPage(query.queryId, token, page.place))) ?? 'lost'
+      const source = sourceOf(query, page, workers)
+      switch (source.kind) {
+        case 'log':
+          return checked(page, atOffset(await log.readPage(query.queryId, token, source.offset))) ?? 'lost'
+        case 'worker': {
+          const known = await ahead.take(query.queryId, token)
+          const bytes = known ?? checked(page, await fromWorker(query, token, source))
+          if (!bytes) return 'lost'
+          readAhead(query, token)
+          return bytes
+        }
+        default:
+          return unreachable(source)
       }
-      const bytes = (await ahead.take(query.queryId, token)) ?? checked(page, await fromWorker(query, token))
-      if (!bytes) return 'lost'
-      readAhead(query, token)
-      return bytes
     },
   }
 }
 
 /** Returns the bytes if they match the hash of the published page. */
-function checked(page: KnownQuery['pages'][number], bytes: BodyParts | undefined): BodyParts | undefined {
+function checked(page: ResultPageRecord, bytes: BodyParts | undefined): BodyParts | undefined {
   if (!bytes) return undefined
   const hash = createHash('sha256')
   for (const part of bytes) hash.update(part)

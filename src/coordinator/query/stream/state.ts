@@ -131,6 +131,11 @@ export function resultSize(pages: readonly ResultPageRecord[]): { rows: number; 
   return { rows, bytes }
 }
 
+/** The tasks that hold pages of the result: their workers serve these pages to clients. */
+export function servingTasks({ pages }: QueryCore): ReadonlySet<TaskId> {
+  return new Set(pages.filter(({ kept }) => kept === 'worker').map(({ taskId }) => taskId))
+}
+
 /** The resource group of the query: the last that an event names. */
 export function groupOfQuery({ admitted, queued, created }: QueryCore): string {
   return (admitted ?? queued ?? created).resourceGroup
