@@ -19,7 +19,7 @@ export interface UnpublishedPage extends Pick<PublishedPage, 'rows' | 'sha256' |
 }
 
 /** The command that publishes pages, with the pages that its append writes beside the log. */
-export interface Publication {
+export interface PreparedPages {
   readonly command: Extract<QueryCommand, { type: 'PublishPages' }>
   readonly beside: readonly ResultPage[]
 }
@@ -32,7 +32,7 @@ export async function publishPages(
   { log }: Pick<ExecutionDeps, 'log'>,
   run: RunContext,
   group: Omit<Published, 'pages'> & { readonly pages: readonly UnpublishedPage[] },
-): Promise<Publication> {
+): Promise<PreparedPages> {
   const small = group.pages.flatMap(({ data }, index) =>
     data ? [{ token: group.firstToken + index, bytes: data }] : [],
   )
