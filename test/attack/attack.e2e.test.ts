@@ -6,6 +6,7 @@ import { familyOf, families, runCampaign, shownBytes, type CampaignResult } from
 import { auditLog } from './checks.ts'
 import { closeLogAttacks } from './log-attacks.ts'
 import { parseResponses } from './raw-response.ts'
+import { FULL_TESTS } from '../support/full-tests.ts'
 
 /** The short form of `npm run attack`; a longer run finds more. */
 async function attack(bed: AttackBed, seed: number, cases: number): Promise<CampaignResult> {
@@ -53,7 +54,7 @@ describe.each([
 describe('Attacks that once succeeded', () => {
   let bed: AuditBed
   beforeAll(async () => {
-    bed = await startAuditBed(process.env['QUIPU_FULL_TESTS'] === '1' ? largeAudit : smallAudit)
+    bed = await startAuditBed(FULL_TESTS ? largeAudit : smallAudit)
   }, 240_000)
   afterAll(() => bed?.stop(), 120_000)
 

@@ -4,6 +4,7 @@ import { temporaryFolder } from '../support/quipu-process.ts'
 import { Harness } from './harness.ts'
 import { planOf } from './plan.ts'
 import { runLine } from './report.ts'
+import { representatives } from '../support/full-tests.ts'
 
 describe('The plan of a seed', () => {
   const can = { log: 'mixed', disk: true, faults: 'all' } as const
@@ -45,7 +46,7 @@ describe('A server under faults', () => {
     await kept.remove()
   }, 120_000)
 
-  it.each([33, 58])(
+  it.each(representatives([33, 58], 2))(
     'ends every statement with the right rows or a clean error for seed %i',
     { timeout: 240_000 },
     async (seed) => {

@@ -7,6 +7,7 @@ import { createDatabase } from '../support/postgres.ts'
 import { pythonEnvironment } from '../support/python-environment.ts'
 import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
 import { finished, missing } from '../support/real-clients.ts'
+import { FULL_TESTS } from '../support/full-tests.ts'
 
 /** Schemathesis makes valid and invalid requests from `/openapi.json`, and checks that it describes each answer. */
 
@@ -59,7 +60,7 @@ async function attempt(credentials: readonly string[], which: readonly string[])
   const feed = credentials.length > 0 ? ['--exclude-path', '/v1/events'] : []
   const args = ['--config-file', settings, 'run', `${base}/openapi.json`, ...credentials, ...feed]
   const checks = ['--checks', 'not_a_server_error,status_code_conformance', ...which]
-  const bounds = ['--max-examples', '5', '--generation-deterministic', '--continue-on-failure']
+  const bounds = ['--max-examples', FULL_TESTS ? '5' : '2', '--generation-deterministic', '--continue-on-failure']
   const { code, stdout, stderr } = await finished(
     join(programs!, 'schemathesis'),
     [...args, ...checks, ...bounds, '--no-color', '--warnings', 'off'],

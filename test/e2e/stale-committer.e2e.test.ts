@@ -5,6 +5,7 @@ import { runOnEither } from '../support/failover-client.ts'
 import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import { follows, rolesOf, startStandbyCluster, writes, type StandbyCluster } from '../support/standby-cluster.ts'
 import { run } from '../support/statement-client.ts'
+import { FULL_TESTS } from '../support/full-tests.ts'
 
 /*
  * A coordinator is stopped in the middle of the commit of a write. Another one takes the write over and finishes it.
@@ -47,7 +48,7 @@ const cases = [
   },
 ] as const
 
-it.each(cases)(
+it.each(FULL_TESTS ? cases : cases.slice(0, 2))(
   '$write takes effect once if its coordinator is stopped $sleeps (with another INSERT: $between)',
   { timeout: 300_000 },
   async ({ stop, at, write, between }) => {

@@ -7,6 +7,7 @@ import { startPostgres } from '../support/postgres.ts'
 import { temporaryFolder } from '../support/quipu-process.ts'
 import { rolesOf, startStandbyCluster, type StandbyCluster } from '../support/standby-cluster.ts'
 import { post, raw, run } from '../support/statement-client.ts'
+import { FULL_TESTS } from '../support/full-tests.ts'
 
 /*
  * The system that holds the event log is away for longer than a follower waits for a silent writer. Coordinators keep
@@ -16,7 +17,7 @@ import { post, raw, run } from '../support/statement-client.ts'
 const SESSION = "SET SESSION query_max_run_time = '1h'"
 const GROUPED = 'SELECT regionkey, count(*) FROM nation GROUP BY regionkey ORDER BY 1'
 const GROUPED_ROWS = [0, 1, 2, 3, 4].map((region) => [region, 5])
-const AWAY_MS = process.env['QUIPU_FULL_TESTS'] === '1' ? 60_000 : 12_000
+const AWAY_MS = FULL_TESTS ? 60_000 : 12_000
 
 const kafkaIsThere = await kafkaIsAvailable()
 const folder = temporaryFolder()

@@ -7,6 +7,7 @@ import { pythonEnvironment } from '../support/python-environment.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { run, trinoHeaders } from '../support/statement-client.ts'
 import { conditionsOn, literals } from './columns.ts'
+import { FULL_TESTS } from '../support/full-tests.ts'
 
 /*
  * Conditions that the engine checks while it reads a Parquet file (with bounds, filters and dictionaries) must count
@@ -14,7 +15,6 @@ import { conditionsOn, literals } from './columns.ts'
  * settings: some are in the fixtures; with QUIPU_FULL_TESTS=1 the test writes all of them again.
  */
 
-const FULL = process.env['QUIPU_FULL_TESTS'] === '1'
 const PACKAGES = ['pyarrow==26.0.1', 'polars==2.1.0', 'duckdb==1.5.6']
 const script = new URL('write_files.py', import.meta.url).pathname
 const fixtures = new URL('../fixtures/parquet-writers/', import.meta.url).pathname
@@ -43,13 +43,13 @@ const OWN_COLUMNS: Readonly<Record<string, readonly [expression: string, literal
 
 /** The fixtures that every run tests. */
 const FEW = 'arrow-page-index duckdb-default java-filters-v1'
-const names = FULL ? [...new Set([...readdirSync(fixtures), ...writerNames()])] : FEW.split(' ')
+const names = FULL_TESTS ? [...new Set([...readdirSync(fixtures), ...writerNames()])] : FEW.split(' ')
 const server = serverOfFile('error', async ({ folder }) => {
   const lake = join(folder, 'lake')
   const catalogs = join(folder, 'catalogs')
   mkdirSync(catalogs)
   cpSync(fixtures, join(lake, 'written'), { recursive: true })
-  if (FULL) {
+  if (FULL_TESTS) {
     const programs = await pythonEnvironment('parquet-writers', PACKAGES)
     await promisify(execFile)(join(programs, 'python'), [script, join(lake, 'written')], { timeout: 200_000 })
   }
@@ -75,7 +75,7 @@ async function ask(sql: string): Promise<readonly (readonly unknown[])[]> {
 
 /** Compares the count of each condition in the scan with its count over the values that were all read before. */
 async function differences(table: string, column: string, own: readonly string[]): Promise<readonly string[]> {
-  const conditions = conditionsOn(column, own, FULL)
+  const conditions = conditionsOn(column, own, FULL_TESTS)
   const list = own.map((literal) => `(${literal})`).join(', ')
   const last = own.at(-1)!
   const pushed = [
@@ -84,7 +84,7 @@ async function differences(table: string, column: string, own: readonly string[]
     `SELECT count(*) FROM ${table} JOIN (VALUES ${list}) v(k) ON ${column} = k`,
     `SELECT count(*) FROM ${table} JOIN (VALUES (${last})) v(k) ON ${column} = k`,
     `SELECT count(*) FROM ${table} WHERE ${column} IN (SELECT k FROM (VALUES ${list}) v(k))`,
-    ...(FULL
+    ...(FULL_TESTS
       ? [`SELECT count(*) FROM ${table} WHERE EXISTS (SELECT 1 FROM (VALUES ${list}) v(k) WHERE ${column} = k)`]
       : []),
   ]
@@ -93,7 +93,9 @@ async function differences(table: string, column: string, own: readonly string[]
     ...conditions.map((condition) => `count_if(${condition})`),
     own.map((literal) => `count_if(${column} = ${literal})`).join(' + '),
     `count_if(${column} = ${last})`,
-    ...(FULL ? [1, 2] : [1]).map(() => `count_if(${own.map((literal) => `${column} = ${literal}`).join(' OR ')})`),
+    ...(FULL_TESTS ? [1, 2] : [1]).map(
+      () => `count_if(${own.map((literal) => `${column} = ${literal}`).join(' OR ')})`,
+    ),
   ]
   const [[counted]] = (await ask(`SELECT ARRAY[${pushed.map((query) => `(${query})`).join(', ')}]`)) as [[number[]]]
   const [[right]] = (await ask(`SELECT ARRAY[${above.join(', ')}] FROM ${read}`)) as [[number[]]]

@@ -13,8 +13,9 @@ import type { Logger } from '../../src/telemetry/logger.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
+import { FULL_TESTS } from '../support/full-tests.ts'
 
-const QUERIES = process.env['QUIPU_FULL_TESTS'] === '1' ? 100_000 : 2_000
+const QUERIES = FULL_TESTS ? 100_000 : 2_000
 const AT_ONCE = 100
 
 const logger = { info() {}, warn() {} } as unknown as Logger

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
 import { writePasswordFile } from './password-file.ts'
 import { alwaysSend, trinoHeaders } from './statement-client.ts'
+import { FULL_TESTS } from './full-tests.ts'
 
 const PASSWORD = 'open sesame'
 
@@ -38,5 +39,4 @@ const open: AccessMode = {
  * Tests of take-overs and outages run in all of these modes. Checking the rights to a result needs the dependency that is
  * down, so the suite always checks rights, and only the full tests also run without authentication.
  */
-export const accessModes: readonly AccessMode[] =
-  process.env['QUIPU_FULL_TESTS'] === '1' ? [authenticated, open] : [authenticated]
+export const accessModes: readonly AccessMode[] = FULL_TESTS ? [authenticated, open] : [authenticated]

@@ -14,6 +14,7 @@ import { openEngineConnection } from '../../support/duckdb-in-process.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { analyze } from '../../support/front-end.ts'
 import { inspectedBy, queryFiles } from '../../support/inspected-files.ts'
+import { FULL_TESTS } from '../../support/full-tests.ts'
 
 /* Tables with files in folders `key=value`, as Hive, Spark and others write them. */
 
@@ -386,7 +387,7 @@ describe('The pruning of partitions', () => {
         }
         expect(await rowsOf(scan.partitions)).toEqual(await rowsOf(undefined))
       }),
-      { numRuns: process.env['QUIPU_FULL_TESTS'] === '1' ? 3000 : 150 },
+      { numRuns: FULL_TESTS ? 3000 : 150 },
     )
     expect(spared).toBeGreaterThan(100)
   })

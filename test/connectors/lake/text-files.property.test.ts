@@ -10,6 +10,7 @@ import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { inspectedBy, queryFiles } from '../../support/inspected-files.ts'
+import { FULL_TESTS } from '../../support/full-tests.ts'
 
 /*
  * Random CSV and JSON files are read through the lake. Either all values are the written ones, or the read fails with
@@ -19,7 +20,7 @@ import { inspectedBy, queryFiles } from '../../support/inspected-files.ts'
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-texts-')))
 afterAll(() => rmSync(root, { recursive: true }))
 const duckdb = await openDuckDb()
-const RUNS = process.env['QUIPU_FULL_TESTS'] === '1' ? 3000 : 150
+const RUNS = FULL_TESTS ? 3000 : 150
 /** More lines than the inspection of a file reads to find the types. */
 const MANY = 20_500
 
