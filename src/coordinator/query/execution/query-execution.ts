@@ -31,11 +31,11 @@ import { identityOf } from '../session/session-identity.ts'
  *       ▲                                               │
  *       │ a write, once its client follows              ├─ query ─────────┬─ literals ────────────► coordinator-run
  *       └───────────────────────────────────────────────┤                 ├─ system tables … ─────► coordinator-run
- *                                                       │                 └─ any other ───────────► worker-stage
+ *                                                       │                 └─ any other ───────────► run-plan
  *       planned, after a restart: continues ───────────►├─ session, call: wait for their client
  *                                                       ├─ explain ───────────────────────────────► coordinator-run
- *                                                       ├─ explain analyze: a stage for its figures
- *                                                       └─ write: rows by worker-stage, decision, commit
+ *                                                       ├─ explain analyze: run-plan, for the figures
+ *                                                       └─ write: rows by run-plan, decision, commit
  *
  *  ends:      finished with the last pages, or when the client has them │ failed, canceled
  *             then the place, the memory and the tasks are given back; running work is stopped
