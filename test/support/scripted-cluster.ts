@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { RelayTarget } from '../../src/coordinator/clusters/relay/relay-port.ts'
@@ -23,14 +24,19 @@ export interface ScriptedCluster {
   restart(): Promise<void>
 }
 
-export async function startScriptedCluster(part: Partial<RelayTarget> = {}): Promise<ScriptedCluster> {
+/** @param secure for a server with TLS */
+export async function startScriptedCluster(
+  part: Partial<RelayTarget> = {},
+  secure?: ServerOptions,
+): Promise<ScriptedCluster> {
   const requests: ClusterRequestRecord[] = []
   let answer = (_request: IncomingMessage, response: ServerResponse): void => void response.writeHead(404).end()
-  const server = createServer(async (request, response) => {
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method = '', url = '', rawHeaders } = request
     requests.push({ method, path: url, rawHeaders, body: await text(request) })
     answer(request, response)
-  })
+  }
+  const server = secure ? createSecureServer(secure, handle) : createServer(handle)
   const listen = (port: number): Promise<void> =>
     new Promise((resolve) => void server.listen(port, '127.0.0.1', () => resolve()))
   await listen(0)
@@ -38,7 +44,7 @@ export async function startScriptedCluster(part: Partial<RelayTarget> = {}): Pro
   return {
     target: {
       name: 'trino-a',
-      url: new URL(`http://127.0.0.1:${port}`),
+      url: new URL(`${secure ? 'https' : 'http'}://127.0.0.1:${port}`),
       credentials: async () => ({}),
       tls: undefined,
       clientTimeoutMs: 60_000,

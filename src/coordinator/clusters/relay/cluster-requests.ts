@@ -3,6 +3,7 @@ import { checkServerIdentity, createSecureContext, type SecureContext } from 'no
 import { createHttpClient, type HttpClient } from '../../../shared/http-client.ts'
 import { hasCode } from '../../../shared/node-error.ts'
 import { requestOptionsOf } from '../../../shared/request-options.ts'
+import { AnswerBody } from './answer-body.ts'
 import { AnswerNotRead, ClusterLost, type RelayTarget } from './relay-port.ts'
 
 export interface ClusterRequest {
@@ -133,39 +134,23 @@ function responseOf(
   silenceMs: number,
   signal: AbortSignal | undefined,
 ): ClusterResponse {
-  const source = message[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-  let isClosed = false
-  // Without a listener, a connection that breaks between two reads would end the process.
-  message.on('error', () => {})
+  const body = new AnswerBody(cluster, message, silenceMs)
   return {
     status: message.statusCode ?? 0,
     message,
     chunks: {
-      async next() {
-        // Only the time of a read counts: a slow client makes the pauses between them.
-        const late = setTimeout(
-          () => message.destroy(new ClusterLost(cluster, 'stalled', `its answer paused for ${silenceMs} ms`)),
-          silenceMs,
-        )
-        try {
-          return await source.next()
-        } catch (error) {
-          throw isClosed ? new AnswerNotRead(cluster) : lostBy(cluster, error, signal)
-        } finally {
-          clearTimeout(late)
-        }
-      },
+      next: () =>
+        body.next().catch((error: unknown) => {
+          throw lostBy(cluster, error, signal)
+        }),
     },
-    close() {
-      isClosed = true
-      if (!message.readableEnded) message.destroy()
-    },
+    close: () => body.close(),
   }
 }
 
 function lostBy(cluster: string, error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason
-  if (error instanceof ClusterLost) return error
+  if (error instanceof ClusterLost || error instanceof AnswerNotRead) return error
   return new ClusterLost(cluster, 'unreachable', `no whole answer: ${(error as Error).message}`, { cause: error })
 }
 

@@ -1,11 +1,14 @@
+import { readFileSync } from 'node:fs'
+import type { TLSSocket } from 'node:tls'
 import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createHttpRelay, type HttpRelayOptions } from '../../../../src/coordinator/clusters/relay/http-relay.ts'
 import {
   AnswerNotRead,
   type RemoteAnswer,
   type RemoteUri,
 } from '../../../../src/coordinator/clusters/relay/relay-port.ts'
+import { createAuthority, type TestAuthority } from '../../../support/certificates.ts'
 import { sendCut, sendJson, startScriptedCluster, type ScriptedCluster } from '../../../support/scripted-cluster.ts'
 
 const ID = '20261127_115943_00001_abcde'
@@ -260,14 +263,16 @@ describe('A page of a cluster', () => {
     ['in its head', (write: (text: string) => void): void => write('{"id":')],
     ['in its rows', (write: (text: string) => void): void => write(`{"id":"${ID}","data":[[1],`)],
   ])('is asked for again when the cluster falls silent %s', async (_, begin) => {
-    relayWith({ maxWaitMs: 0, graceMs: 100 })
+    relayWith({ maxWaitMs: 0, graceMs: 300 })
     let silences = 2
     cluster.answerWith((_request, response) => {
       if (silences-- <= 0) return sendJson(response, answerOf(1, [[1]]))
       begin((part) => void response.writeHead(200, { 'content-type': 'application/json' }).write(part))
     })
     expect(await rowsOf(await fetchPage())).toBe('[[1]]')
-    expect(outcomes).toEqual(['stalled', 'stalled', undefined])
+    // On a slow machine a good answer may be late as well.
+    expect(outcomes.slice(0, 2)).toEqual(['stalled', 'stalled'])
+    expect(outcomes.at(-1)).toBeUndefined()
   })
 
   it.each([
@@ -394,5 +399,58 @@ describe('A query of a cluster', () => {
       cluster.answerWith((_request, response) => response.writeHead(status).end())
       expect(await relay.figures(cluster.target, ID)).toBeUndefined()
     }
+  })
+})
+
+describe('A cluster with TLS', () => {
+  let [trusted, foreign]: TestAuthority[] = []
+  let ca: Buffer
+  let client: { readonly cert: Buffer; readonly key: Buffer }
+  let secure: ScriptedCluster
+  const common: unknown[] = []
+
+  beforeAll(async () => {
+    ;[trusted, foreign] = await Promise.all([createAuthority(), createAuthority()])
+    const [server, own] = await Promise.all([trusted!.issue('server'), trusted!.issue('gateway')])
+    ca = readFileSync(trusted!.ca)
+    client = { cert: readFileSync(own.cert), key: readFileSync(own.key) }
+    secure = await startScriptedCluster(
+      {},
+      {
+        cert: readFileSync(server.cert),
+        key: readFileSync(server.key),
+        ca,
+        requestCert: true,
+        rejectUnauthorized: false,
+      },
+    )
+    secure.answerWith((request, response) => {
+      common.push((request.socket as TLSSocket).getPeerCertificate().subject?.CN)
+      sendJson(response, answerOf(1, [[1]]))
+    })
+  })
+  afterAll(async () => {
+    await secure.stop()
+    await Promise.all([trusted!.remove(), foreign!.remove()])
+  })
+
+  it('is reached with the certificate of the gateway', async () => {
+    const target = { ...secure.target, tls: { ca, ...client } }
+    expect(await rowsOf(await relay.fetch(target, uriOf(1), new AbortController().signal))).toBe('[[1]]')
+    expect(common).toEqual(['gateway'])
+  })
+
+  it('is not reached where its authority or its name is another, also after it was reached', async () => {
+    relayWith({ clusterLostMs: 0 })
+    const target = { ...secure.target, tls: { ca } }
+    const url = new URL(secure.target.url.href.replace('127.0.0.1', '127.0.0.2'))
+    await relay.fetch(target, uriOf(1), new AbortController().signal)
+    for (const other of [{ tls: undefined }, { tls: { ca: readFileSync(foreign!.ca) } }, { url }])
+      await expect(relay.fetch({ ...target, ...other }, uriOf(1), new AbortController().signal)).rejects.toEqual(
+        lost('unreachable'),
+      )
+    const requests = secure.requests.length
+    await relay.fetch(target, uriOf(1), new AbortController().signal)
+    expect(secure.requests).toHaveLength(requests + 1)
   })
 })

@@ -112,11 +112,12 @@ describe('A statement that is relayed to another Quipu', () => {
   it('has all its rows once while connections to the cluster are cut and refused', async () => {
     const direct = await run(cluster.url, LINES)
     const { rows, last } = await followThroughCuts(await post(relay.base, LINES), (answers) => {
-      if (answers % 3 === 1) setTimeout(() => proxy.cut(), answers % 5)
-      if (answers % 7 === 2) {
-        proxy.refuse()
-        setTimeout(() => proxy.accept(), 100)
-      }
+      setTimeout(() => proxy.cut(), answers % 5)
+      if (answers % 3 !== 1) return
+      const failures = (): number => outcomes.filter((each) => each === 'unreachable').length
+      const before = failures()
+      proxy.refuse()
+      void expect.poll(failures).toBeGreaterThan(before).finally(proxy.accept)
     })
     proxy.accept()
     expect(last.error).toBeUndefined()
