@@ -1,4 +1,5 @@
 import { audit } from './audit.ts'
+import { clusters } from './clusters.ts'
 import { toGrafana } from './grafana.ts'
 import { log } from './log.ts'
 import { overview } from './overview.ts'
@@ -9,7 +10,16 @@ import { runtime } from './runtime.ts'
 import { statements } from './statements.ts'
 import { workers } from './workers.ts'
 
-export const dashboards: readonly DashboardSpec[] = [overview, statements, queues, workers, log, runtime, audit]
+export const dashboards: readonly DashboardSpec[] = [
+  overview,
+  statements,
+  queues,
+  workers,
+  clusters,
+  log,
+  runtime,
+  audit,
+]
 
 /** Text of every generated file, by its path below `dashboards/`. */
 export function files(): ReadonlyMap<string, string> {

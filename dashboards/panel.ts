@@ -45,7 +45,16 @@ export interface TablePanel extends PanelCommon {
 
 export type PanelSpec = MetricPanel | TablePanel
 
-export const dashboardNames = ['overview', 'statements', 'queues', 'workers', 'log', 'runtime', 'audit'] as const
+export const dashboardNames = [
+  'overview',
+  'statements',
+  'queues',
+  'workers',
+  'clusters',
+  'log',
+  'runtime',
+  'audit',
+] as const
 export type DashboardName = (typeof dashboardNames)[number]
 
 export interface DashboardSpec {

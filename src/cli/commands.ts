@@ -12,6 +12,7 @@ const USAGE = `usage: quipu <command> [options]
   audit verify    checks the event log: hashes, order, the end of each query; quipu audit --help
   forget          removes the data of one query from the event log; quipu forget --help
   drain           stops a worker after its current work; quipu drain --help
+  cluster         lists, drains and checks the clusters of delegated statements; quipu cluster --help
   archive         moves old records of the event log to its archive; quipu archive --help
   restore         restores an event log from its archive; quipu restore --help
   continue        begins a log in Kafka that continues the log in Postgres; quipu continue --help
@@ -82,6 +83,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'drain': {
       const { drainCommand } = await import('./drain-command.ts')
       return drainCommand(rest)
+    }
+    case 'cluster': {
+      const { clusterCommand } = await import('./cluster-command.ts')
+      return clusterCommand(rest)
     }
     case 'archive': {
       const { archiveCommand } = await import('./archive-command.ts')

@@ -1,11 +1,8 @@
-import { loadConfig } from '../config/load-config.ts'
-import { withWriter } from '../processes/event-log/with-writer.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isNodeId } from '../shared/ids.ts'
-import { parseJson } from '../shared/parse-json.ts'
+import { putAtWriter } from './ask-writer.ts'
 import { splitFlags } from './command-flags.ts'
-import { openForCommand } from './open-for-command.ts'
 import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu drain --node <id> [--by <name>] [settings]
@@ -34,25 +31,10 @@ export async function drainCommand(argv: readonly string[]): Promise<number> {
   const { node, by } = flags
   if (typeof node !== 'string' || !isNodeId(node))
     throw new ExitError(exitCodes.configuration, `--node: '${String(node ?? '')}' is not a worker id`)
-  const config = loadConfig(settings, process.env)
-  const asked = { state: 'SHUTTING_DOWN', by: typeof by === 'string' ? by : userName() }
-  await openForCommand(config, async (parts) => {
-    const log = await parts.log()
-    await withWriter(
-      { log, config, databaseUrl: parts.databaseUrl },
-      {
-        async ask(send) {
-          const { status, text } = await send(`/v1/node/${encodeURIComponent(node)}/state`, asked, 'PUT')
-          if (status === 200) return
-          const { detail } = (parseJson(text) ?? {}) as { detail?: string }
-          const code = status === 404 ? exitCodes.configuration : exitCodes.dependency
-          throw new ExitError(code, `The coordinator refused: ${detail ?? `status ${status}`}`)
-        },
-        write() {
-          throw new ExitError(exitCodes.dependency, 'No coordinator runs: only a coordinator can drain a worker')
-        },
-      },
-    )
+  await putAtWriter(settings, {
+    path: `/v1/node/${encodeURIComponent(node)}/state`,
+    body: { state: 'SHUTTING_DOWN', by: typeof by === 'string' ? by : userName() },
+    without: 'No coordinator runs: only a coordinator can drain a worker',
   })
   process.stdout.write(`${node} takes no new tasks, and ends when its tasks are no longer needed\n`)
   return 0

@@ -1,3 +1,4 @@
+import type { ClusterEvent, ClusterEventType } from '../coordinator/clusters/events.ts'
 import type { NodeEvent, NodeEventType } from '../coordinator/nodes/events.ts'
 import type { QueryEvent, QueryEventType } from '../coordinator/query/stream/events.ts'
 import type { SystemEvent, SystemEventType } from '../coordinator/system/events.ts'
@@ -5,8 +6,8 @@ import type { CloudEvent } from '../events/envelope.ts'
 import { valueText } from './table-text.ts'
 import type { TaskId } from '../shared/ids.ts'
 
-type KnownEvent = QueryEvent | NodeEvent | SystemEvent
-type KnownType = QueryEventType | NodeEventType | SystemEventType
+type KnownEvent = QueryEvent | NodeEvent | ClusterEvent | SystemEvent
+type KnownType = QueryEventType | NodeEventType | ClusterEventType | SystemEventType
 type DataOf<T extends KnownType> = Extract<KnownEvent, { type: T }>['data']
 
 /** The short text about an event of each type. */
@@ -40,6 +41,13 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   NodeFailed: ({ url, reason }) => `${url}: ${reason}`,
   NodeRecovered: ({ url }) => url,
   NodeLeft: ({ url }) => url,
+  ClusterFound: ({ name, url, group, before }) =>
+    `${name} ${url}, group ${group}${before === undefined ? '' : ', its file changed'}`,
+  ClusterGone: ({ name }) => name,
+  ClusterStateAsked: ({ name, after, by, originalUser, remoteAddress, reason }) =>
+    `${name} ${after}${byWhom({ user: by, originalUser, remoteAddress })}${reason === undefined ? '' : `: ${reason}`}`,
+  ClusterHealthChanged: ({ name, after, reason, detail }) =>
+    `${name} ${after}: ${reason}${detail === undefined ? '' : `, ${detail}`}`,
   EpochStarted: ({ epoch, address, version }) => `epoch ${epoch}, ${address}, version ${version}`,
   EpochEnded: ({ epoch, reason }) => `epoch ${epoch}, ${reason}`,
   ConfigurationLoaded: ({ version, files = [] }) =>

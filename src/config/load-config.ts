@@ -61,6 +61,7 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
       ? {}
       : { resourceGroupsFile: resolve(parsed.data.resourceGroupsFile) }),
     ...(parsed.data.routingRulesFile === undefined ? {} : { routingRulesFile: resolve(parsed.data.routingRulesFile) }),
+    ...(parsed.data.clustersDir === undefined ? {} : { clustersDir: resolve(parsed.data.clustersDir) }),
   }
   checkTogether(config)
   return deepFreeze({ ...config, ...withCertificates(config) })

@@ -130,6 +130,7 @@ const timeouts = z.strictObject({
   verifiedPasswordMs: duration('How long a verified password is not verified again', 5 * minute),
   jwtClockSkewMs: duration('How far the clock of the issuer of tokens may differ', 30 * second),
   workerBeatMs: duration('Time between two announcements of a worker; a missed one makes the worker suspect', second),
+  clustersBeatMs: duration('Time between two checks of a cluster of `clustersDir`', 5 * second),
   workerFailedMs: duration('How long a worker may be silent before it counts as failed', 5 * second),
   workerForgetsMs: duration('How long a worker without contact to a coordinator keeps its tasks', 10 * minute),
   engineBeatMs: duration('Time between two beats of an engine', 250),
@@ -392,6 +393,9 @@ export const configSchema = z.strictObject({
   ),
   routingRulesFile: optionalText(
     'Where statements run, here or at clusters of Trino: a file of routing rules (JSON). Read again when it changes',
+  ),
+  clustersDir: optionalText(
+    'Folder of the clusters for delegated statements: a file `<name>.json` for each cluster. Read again when it changes',
   ),
   withoutDigests: flag('Records results without digests; a replay then runs each statement on the baseline too'),
   insecure: flag('Allows another listening address than loopback without authentication or TLS'),

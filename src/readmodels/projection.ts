@@ -1,8 +1,10 @@
+import { clusterStreamPrefix } from '../coordinator/clusters/events.ts'
 import { nodeStreamPrefix } from '../coordinator/nodes/events.ts'
 import { systemStream } from '../coordinator/system/events.ts'
 import type { Recorded } from '../events/event-log.ts'
 import { eventKey, type DeadLetter, type FoldContext, type Folded, type Projection } from '../events/projection.ts'
 import { AuditBatch } from './audit/projection.ts'
+import { beginClusters } from './clusters/projection.ts'
 import { beginNodes } from './nodes/projection.ts'
 import { ForgetBatch } from './queries/forget.ts'
 import { QueryFolds } from './queries/projection.ts'
@@ -26,29 +28,33 @@ export function createReadModelsProjection(queries = new QueryFolds()): Projecti
     async fold(batch, context) {
       const ofQueries: Recorded[] = []
       const ofNodes: Recorded[] = []
+      const ofClusters: Recorded[] = []
       for (const event of batch) {
         if (isNodeEvent(event)) ofNodes.push(event)
+        else if (isClusterEvent(event)) ofClusters.push(event)
         else if (!isSystemEvent(event) && !context.parked.has(event.stream)) ofQueries.push(event)
       }
       const queryBatch = await queries.begin(ofQueries, context.query)
       const nodeBatch = await beginNodes(ofNodes, context.query)
+      const clusterBatch = await beginClusters(ofClusters, context.query)
       const auditBatch = new AuditBatch()
       const forgetBatch = new ForgetBatch()
       const dead = deadLettersOf(batch, context, (event) => {
         if (isNodeEvent(event)) nodeBatch.apply(event)
+        else if (isClusterEvent(event)) clusterBatch.apply(event)
         else if (isSystemEvent(event)) {
           auditBatch.apply(event)
           forgetBatch.apply(event)
         } else queryBatch.apply(event)
       })
-      for (const { kind, event } of dead)
-        if (kind === 'failed' && !isNodeEvent(event) && !isSystemEvent(event)) queryBatch.leaveOut(event)
+      for (const { kind, event } of dead) if (kind === 'failed' && isQueryEvent(event)) queryBatch.leaveOut(event)
       const events = queryEventWrites(batch, days)
       return {
         writes: [
           ...events.writes,
           ...queryBatch.writes(),
           ...nodeBatch.writes(),
+          ...clusterBatch.writes(),
           ...auditBatch.writes(),
           ...forgetBatch.writes(),
         ],
@@ -95,6 +101,15 @@ function deadLettersOf(
 
 function isNodeEvent(event: Recorded): boolean {
   return event.stream.startsWith(nodeStreamPrefix)
+}
+
+function isClusterEvent(event: Recorded): boolean {
+  return event.stream.startsWith(clusterStreamPrefix)
+}
+
+/** The stream of a query is its id. */
+function isQueryEvent(event: Recorded): boolean {
+  return !isNodeEvent(event) && !isClusterEvent(event) && !isSystemEvent(event)
 }
 
 function isSystemEvent(event: Recorded): boolean {

@@ -1,5 +1,6 @@
-import { readFileSync, statSync, type Stats } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
+import { readdirSync, readFileSync, statSync, type Stats } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { nodeCode } from '../shared/node-error.ts'
 
 /** Is called after files changed. */
@@ -26,11 +27,19 @@ const LOOK_MS = 1_000
 const AT_ONCE = 10
 const THEN_EACH_MS = 10_000
 
-export interface WatchOptions<P extends readonly string[], T> {
+export interface WatchOptions<X, T> {
   /** The value that the previous process had in force. It stays in force while the files cannot be read. */
   readonly before?: () => { readonly value: T } | undefined
   /** As `read`, for a change; the value is in force once this resolves. */
-  readonly readAgain?: (texts: Texts<P>, before: T) => Promise<T>
+  readonly readAgain?: (texts: X, before: T) => Promise<T>
+}
+
+/** Files to watch: their marks, which change with the files, and their texts. */
+interface TextSource<X> {
+  marksNow(): string
+  marks(): Promise<string>
+  textsNow(): X
+  texts(): Promise<X>
 }
 
 /**
@@ -43,12 +52,72 @@ export function watchFiles<const P extends readonly string[], T>(
   paths: P,
   read: (texts: Texts<P>) => T,
   news: FileNews,
-  { before, readAgain }: WatchOptions<P, T> = {},
+  options: WatchOptions<Texts<P>, T> = {},
 ): WatchedFiles<T> {
-  let seen = paths.map(markNow).join()
+  const source: TextSource<Texts<P>> = {
+    marksNow: () => paths.map(markNow).join(),
+    marks: () => marksAt(paths),
+    textsNow: () => paths.map((path) => readFileSync(path, 'utf8')) as unknown as Texts<P>,
+    texts: async () => (await Promise.all(paths.map((path) => readFile(path, 'utf8')))) as unknown as Texts<P>,
+  }
+  return watchSource(source, read, news, options)
+}
+
+/**
+ * As `watchFiles`, for all files of a folder whose names end in `.json` and begin with no dot.
+ * @param read makes the value from a JSON object with the text of each file, by file name
+ * @param also further files, of which a change counts too
+ */
+export function watchFolder<T>(
+  folder: string,
+  also: () => readonly string[],
+  read: (text: string) => T,
+  news: FileNews,
+  options: WatchOptions<string, T> = {},
+): WatchedFiles<T> {
+  const pathsOf = (names: readonly string[]): string[] => [...names.map((name) => join(folder, name)), ...also()]
+  const source: TextSource<string> = {
+    marksNow() {
+      try {
+        const names = jsonNames(readdirSync(folder))
+        return [...names, ...pathsOf(names).map(markNow)].join()
+      } catch (error) {
+        return nodeCode(error) ?? 'unknown'
+      }
+    },
+    async marks() {
+      const entries = await readdir(folder).catch((error: unknown) => nodeCode(error) ?? 'unknown')
+      if (typeof entries === 'string') return entries
+      const names = jsonNames(entries)
+      return [...names, await marksAt(pathsOf(names))].join()
+    },
+    textsNow: () => readFolder(folder),
+    async texts() {
+      const names = jsonNames(await readdir(folder))
+      return folderText(
+        await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')] as const)),
+      )
+    },
+  }
+  return watchSource(source, read, news, options)
+}
+
+/** The texts of all `.json` files of a folder, as `watchFolder` reads them. @throws Error when it cannot be read */
+export function readFolder(folder: string): string {
+  const names = jsonNames(readdirSync(folder))
+  return folderText(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
+}
+
+function watchSource<X, T>(
+  source: TextSource<X>,
+  read: (texts: X) => T,
+  news: FileNews,
+  { before, readAgain }: WatchOptions<X, T>,
+): WatchedFiles<T> {
+  let seen = source.marksNow()
   let value: T
   try {
-    value = read(paths.map((path) => readFileSync(path, 'utf8')) as unknown as Texts<P>)
+    value = read(source.textsNow())
   } catch (error) {
     const last = before?.()
     if (!last) throw error
@@ -61,15 +130,15 @@ export function watchFiles<const P extends readonly string[], T>(
   const allowance = createAllowance(AT_ONCE, THEN_EACH_MS)
 
   async function check(): Promise<void> {
-    const mark = await marksAt(paths)
+    const mark = await source.marks()
     if (mark === seen || mark !== fresh) {
       fresh = mark
       return
     }
     if (!allowance.take(performance.now())) return
     seen = mark
-    const texts = (await Promise.all(paths.map((path) => readFile(path, 'utf8')))) as unknown as Texts<P>
-    if ((await marksAt(paths)) !== mark) return
+    const texts = await source.texts()
+    if ((await source.marks()) !== mark) return
     value = readAgain === undefined ? read(texts) : await readAgain(texts, value)
     news.onReloaded()
   }
@@ -103,6 +172,14 @@ export function createAllowance(most: number, eachMs: number): { take(nowMs: num
       return true
     },
   }
+}
+
+function jsonNames(entries: readonly string[]): string[] {
+  return entries.filter((name) => name.endsWith('.json') && !name.startsWith('.')).toSorted()
+}
+
+function folderText(texts: readonly (readonly [string, string])[]): string {
+  return JSON.stringify(Object.fromEntries(texts))
 }
 
 async function marksAt(paths: readonly string[]): Promise<string> {

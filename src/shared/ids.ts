@@ -10,6 +10,8 @@ export type StageId = string & { readonly [brand]: 'StageId' }
 export type TaskId = string & { readonly [brand]: 'TaskId' }
 /** `worker-{random}` or `coordinator-{pid}`, or the name that the operator chose. */
 export type NodeId = string & { readonly [brand]: 'NodeId' }
+/** The name of a cluster that answers delegated statements: the name of its file, without `.json`. */
+export type ClusterName = string & { readonly [brand]: 'ClusterName' }
 
 const QUERY_ID = /^\d{8}_\d{6}_\d{5}_[0-9a-v]{5,13}$/
 const TASK_ID = /^(\d{8}_\d{6}_\d{5}_[0-9a-v]{5,13})\.(\d{1,6})\.(\d{1,9})$/
@@ -69,6 +71,13 @@ export function isNodeId(text: string): text is NodeId {
 export function parseNodeId(text: string): NodeId {
   if (!isNodeId(text)) throw new EngineError('NOT_FOUND', 'Node not found')
   return text
+}
+
+/** A cluster's name is part of a stream's name, of paths and of metrics. */
+const CLUSTER_NAME = /^[a-z0-9_-]{1,60}$/
+
+export function isClusterName(text: string): text is ClusterName {
+  return CLUSTER_NAME.test(text)
 }
 
 /** The node of a stage that only relays: the coordinator that writes at the time. */

@@ -1278,6 +1278,17 @@ const acts: Record<SettingName, Act> = {
       )
     },
   },
+  clustersDir: strict.act(
+    () => at('clusters'),
+    async ({ url }) => {
+      const mute = createTcpServer(() => {})
+      await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
+      ending.unshift(async () => mute.close())
+      const file = { url: `http://127.0.0.1:${(mute.address() as AddressInfo).port}`, group: 'big' }
+      writeFileSync(at('clusters', 'mute.json'), JSON.stringify(file))
+      await waitUntil('it is listed', async () => (await json<unknown[]>(`${url}/v1/cluster`)).length === 1)
+    },
+  ),
   withoutDigests: small.act('true', async ({ url }) => {
     const { id } = await run(url, 'SELECT 1')
     const { status, text } = await raw(`${url}/v1/query/${id}/digest`)
@@ -1429,6 +1440,13 @@ const acts: Record<SettingName, Act> = {
       await announce(url, bearer, `http://127.0.0.1:${(mute.address() as AddressInfo).port}`)
       const nodes = await json<{ lastFailureInfo?: { message: string } }[]>(`${url}/v1/node`)
       return nodes.some(({ lastFailureInfo }) => lastFailureInfo?.message.includes('no answer within 700 ms'))
+    })
+  }),
+  clustersBeatMs: strict.act('300ms', async ({ url }) => {
+    await seen('clustersDir')
+    await waitUntil('a cluster that says nothing is given up', async () => {
+      const clusters = await json<{ lastCheck?: { error?: string } }[]>(`${url}/v1/cluster`)
+      return clusters.some(({ lastCheck }) => lastCheck?.error?.includes('no answer within 300 ms'))
     })
   }),
   pageLostMs: writerAct('pageLostMs', ({ pageLostMs }) => pageLostMs),
@@ -1830,6 +1848,7 @@ it.each(names)('the setting %s gives the same value by flag, variable and file',
 
 beforeAll(async () => {
   mkdirSync(at('catalogs'))
+  mkdirSync(at('clusters'))
   writeFileSync(at('catalogs', 'spare.json'), '{ "connector": "memory" }')
   writeFileSync(at('catalogs', 'tpch.json'), '{ "connector": "tpch" }')
   authority = await createAuthority()

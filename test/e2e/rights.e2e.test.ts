@@ -1,9 +1,11 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { askThroughProxy, sessionHeaders, createGuard, type GuardedAnswer } from '../support/guard.ts'
 import { rolesOf, startStandbyCluster, type StandbyCluster } from '../support/standby-cluster.ts'
 import { type StatementJson } from '../support/statement-client.ts'
-import { waitUntil } from '../support/quipu-process.ts'
+import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 
 // Sends requests of many callers to every endpoint of the document, at both coordinators and the worker. Each status
 // follows from the rights of the caller, and no answer reveals a query that the caller may not see.
@@ -38,6 +40,7 @@ const rules = {
 const people = [OWNER, 'viewer', 'killer', 'auditor', 'friend', 'nobody-much', 'robot', 'eve', 'keeper'] as const
 
 const guard = createGuard(people, rules)
+const clusterFiles = temporaryFolder()
 let cluster: StandbyCluster
 let nodes: Record<Asked['by'], { readonly url: string }>
 
@@ -142,6 +145,10 @@ const rights: Readonly<Record<string, Right>> = {
   'POST /v1/system/anchor-key': 'coordinators',
   'GET /v1/resourceGroupState': 'system',
   'GET /v1/resourceGroupState/{group}': 'system',
+  'GET /v1/cluster': 'system',
+  'GET /v1/cluster/{name}': 'system',
+  'GET /v1/cluster/{name}/events': 'system',
+  'PUT /v1/cluster/{name}/state': 'administrators',
   'GET /v1/node': 'system',
   'GET /v1/node/failed': 'system',
   'PUT /v1/node/{nodeId}/state': 'administrators',
@@ -233,7 +240,9 @@ async function endedQuery(sql: string): Promise<Resource> {
 }
 
 beforeAll(async () => {
-  cluster = await startStandbyCluster(guard.env)
+  mkdirSync(join(clusterFiles.path, 'clusters'), { mode: 0o755 })
+  writeFileSync(join(clusterFiles.path, 'clusters', 'trino-a.json'), '{ "url": "http://127.0.0.1:9", "group": "big" }')
+  cluster = await startStandbyCluster({ ...guard.env, QUIPU_CLUSTERS_DIR: join(clusterFiles.path, 'clusters') })
   const { writer, other } = await rolesOf(cluster)
   const known = await askThroughProxy(writer.url, { target: '/v1/node', headers: await headersOf('owner') })
   nodes = { writer, other, worker: { url: (JSON.parse(known.text) as { uri: string }[])[0]!.uri } }
@@ -263,6 +272,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await cluster.stop()
   await guard.remove()
+  await clusterFiles.remove()
 }, 120_000)
 
 // ---- expected answers ------------------------------------------------------------------------------
@@ -303,7 +313,7 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
     case 'administrators':
     case 'cluster':
       if (right === 'administrators' && (is === 'person' || is === 'imposter'))
-        return status === (by === 'writer' ? 403 : 404)
+        return status === (by === 'writer' || (by === 'other' && ofWriters.test(operation)) ? 403 : 404)
       // A follower has no such resources of its own.
       return is === 'key'
         ? ![401, 403, 500].includes(status)
@@ -329,6 +339,9 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
     }
   }
 }
+
+/** Operations for administrators that a follower passes on to the writer. */
+const ofWriters = /^PUT \/v1\/cluster\//
 
 const ofWorkers = / \/(metrics$|v1\/task|v1\/info)/
 
@@ -357,6 +370,7 @@ function targetOf({ operation, resource: name }: Asked, resource: Resource): str
     .replace('{outputId}/{token}', '0/0')
     .replace('{outputId}', '0')
     .replace('{nodeId}', 'node-of-nobody')
+    .replace('{name}', 'trino-a')
     .replace('{logIn}', 'AAAA')
     .replace('{replayId}', '0'.repeat(32))
 }
@@ -371,6 +385,7 @@ async function resourceOf({ operation, caller, resource }: Asked, method: string
 const BODIES: Readonly<Record<string, string>> = {
   'POST /v1/statement': 'SELECT 1',
   'PUT /v1/announcement': '{}',
+  'PUT /v1/cluster/{name}/state': '{"state":"DRAINING","by":"somebody"}',
   'PUT /v1/node/{nodeId}/state': '{"state":"SHUTTING_DOWN","by":"somebody"}',
   'POST /v1/system/rebuilt': '{}',
   'POST /v1/replay': JSON.stringify({

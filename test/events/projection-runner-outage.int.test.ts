@@ -36,7 +36,7 @@ describe('A projection whose database is killed', () => {
       const survived = await tableHashes(bed)
       expect(survived['queries']).toMatch(/^60 rows/)
       await bed.query(
-        'truncate queries, stages, tasks, operators, nodes, table_access, audit_log, query_events, checkpoints, dead_letters',
+        'truncate queries, stages, tasks, operators, nodes, clusters, table_access, audit_log, query_events, checkpoints, dead_letters',
       )
       const anew = await bed.startRunner()
       expect(await anew.barrier(60_000)).toBe(true)

@@ -24,7 +24,7 @@ function lives(count: number, from = 0) {
 
 async function clearTables(): Promise<void> {
   await bed.query(
-    'truncate queries, stages, tasks, operators, nodes, table_access, audit_log, query_events, checkpoints, dead_letters',
+    'truncate queries, stages, tasks, operators, nodes, clusters, table_access, audit_log, query_events, checkpoints, dead_letters',
   )
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { readKnownClusters } from '../../src/readmodels/clusters/projection.ts'
 import { appendLives, queryLife, testQueryId, toLogEvents } from '../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
 
@@ -213,6 +214,47 @@ describe('The read models of nodes and of the system', () => {
     await runner.barrier(60_000)
     expect(await bed.query('select state, cores, last_failure from nodes')).toEqual([
       { state: 'failed', cores: 4, last_failure: lastFailure },
+    ])
+  })
+
+  it('contain the state and the health of a cluster, and read them back', async () => {
+    const time = '2026-03-01T10:00:00.000Z'
+    const name = 'trino-a'
+    const found = { name, url: 'https://trino-a:8443', group: 'big', digest: 'd1', occasion: 'start' }
+    const asked = { name, before: 'ACTIVE', after: 'DRAINING', by: 'kim', reason: 'an upgrade' }
+    const healthy = { name, before: 'PENDING', after: 'HEALTHY', reason: 'ready' }
+    await bed.log.append('cluster/trino-a', 0, [
+      { type: 'ClusterFound', v: 1, time, data: found },
+      { type: 'ClusterHealthChanged', v: 1, time, data: healthy },
+    ])
+    const runner = await bed.startRunner()
+    await runner.barrier(60_000)
+    await bed.log.append('cluster/trino-a', 2, [{ type: 'ClusterStateAsked', v: 1, time, data: asked }])
+    await runner.barrier(60_000)
+    expect(await readKnownClusters((text, values) => bed.query(text, [...values]))).toEqual([
+      {
+        name,
+        url: found.url,
+        group: 'big',
+        digest: 'd1',
+        present: true,
+        state: 'DRAINING',
+        stateBy: 'kim',
+        stateReason: 'an upgrade',
+        stateSince: time,
+        health: 'HEALTHY',
+        healthReason: 'ready',
+        healthSince: time,
+        sequence: 3,
+      },
+    ])
+    await bed.log.append('cluster/trino-a', 3, [
+      { type: 'ClusterGone', v: 1, time, data: { name, digest: 'd1', occasion: 'reload' } },
+      { type: 'ClusterFound', v: 1, time, data: { ...found, url: 'https://elsewhere', digest: 'd2' } },
+    ])
+    await runner.barrier(60_000)
+    expect(await readKnownClusters((text, values) => bed.query(text, [...values]))).toMatchObject([
+      { url: 'https://elsewhere', digest: 'd2', present: true, state: 'DRAINING', health: 'PENDING', sequence: 5 },
     ])
   })
 

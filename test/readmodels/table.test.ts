@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditTable } from '../../src/readmodels/audit/projection.ts'
+import { clustersTable } from '../../src/readmodels/clusters/projection.ts'
 import { nodesTable } from '../../src/readmodels/nodes/projection.ts'
 import { queryEventsTable } from '../../src/readmodels/query-events/table.ts'
 import { tablesOfQueries } from '../../src/readmodels/queries/tables.ts'
 import { defineTable, selected, splitColumn } from '../../src/readmodels/table.ts'
 import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
 
-const tables = [...tablesOfQueries, nodesTable, auditTable, queryEventsTable]
+const tables = [...tablesOfQueries, nodesTable, clustersTable, auditTable, queryEventsTable]
 /** The tables of the projection itself, which src/events writes. */
 const ofProjections = ['checkpoints', 'dead_letters']
 

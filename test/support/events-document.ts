@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { clusterEventSchemas, clusterEventVersions } from '../../src/coordinator/clusters/events.ts'
+import { isClusterEventType } from '../../src/coordinator/clusters/decode-event.ts'
 import { nodeEventSchemas } from '../../src/coordinator/nodes/events.ts'
 import * as query from '../../src/coordinator/query/stream/events.ts'
 import { isSystemEventType } from '../../src/coordinator/system/decode-event.ts'
@@ -42,14 +44,19 @@ const streams = [
     about: '`node/{nodeId}`: a worker, as the writer sees it.',
     events: nodeEventSchemas,
   },
+  {
+    title: 'Stream of a cluster',
+    about: '`cluster/{name}`: a cluster that answers delegated statements, as the coordinator that writes sees it.',
+    events: clusterEventSchemas,
+  },
   { title: 'Stream `system`', about: 'Events about the whole system.', events: systemEventSchemas },
 ] as const
 
 const PREFACE = `# Events
 
-Every change of a query, stage, task or node is one of these events in an append-only log. [The event log](event-log.md)
+Every change of a query, stage, task, node or cluster is one of these events in an append-only log. [The event log](event-log.md)
 explains which process may write it and when an event counts. \`npm run docs:events\` makes this page from the schemas in
-\`src/coordinator/{query,nodes,system}/events.ts\`; \`test/events-document.test.ts\` fails if the page is out of date.
+\`src/coordinator/{query,nodes,clusters,system}/events.ts\`; \`test/events-document.test.ts\` fails if the page is out of date.
 
 Events are stored and delivered as CloudEvents 1.0 (\`GET /v1/query/{queryId}/events\`, \`GET /v1/events\`, \`quipu tail --json\`).
 Besides its \`data\`, each event has:
@@ -113,6 +120,7 @@ function jsonSchemas(): Readonly<Record<string, JsonSchema>> {
 
 function cloudType(name: string): string {
   if (query.isQueryEventType(name)) return cloudEventType(name, query.queryEventVersions[name])
+  if (isClusterEventType(name)) return cloudEventType(name, clusterEventVersions[name])
   return cloudEventType(name, isSystemEventType(name) ? systemEventVersions[name] : 1)
 }
 

@@ -81,7 +81,17 @@ export function storedIn(read: QueryRows): StoredQueries {
 
 /** A hash over the rows of each table, in any order. */
 export async function tableHashes(bed: ReadModelBed, schema = 'm'): Promise<Record<string, string>> {
-  const tables = ['queries', 'stages', 'tasks', 'operators', 'nodes', 'table_access', 'audit_log', 'query_events']
+  const tables = [
+    'queries',
+    'stages',
+    'tasks',
+    'operators',
+    'nodes',
+    'clusters',
+    'table_access',
+    'audit_log',
+    'query_events',
+  ]
   const hashes: Record<string, string> = {}
   for (const table of tables) {
     const [row] = await bed.query<{ count: string; hash: string }>(

@@ -50,6 +50,8 @@ export interface EpochFollowerOptions {
   /** Where reading begins; `last` covers everything before. */
   readonly from: Checkpoint
   readonly last: WriterAddress | undefined
+  /** Called with each batch of events, in order, and with the position behind it. */
+  readonly onEvents?: (events: readonly Recorded[], next: Checkpoint) => void
   /** Called when the log differs from the checkpoint: then nothing more is followed. */
   readonly onStopped: (error: unknown) => void
 }
@@ -59,7 +61,8 @@ export function startEpochFollower(options: EpochFollowerOptions): EpochFollower
   let place = last
   let written: WriterNews | undefined
   const listeners = new Set<() => void>()
-  const subscription: Subscription = log.subscribe(from, async (batch) => {
+  const subscription: Subscription = log.subscribe(from, async (batch, next) => {
+    options.onEvents?.(batch, next)
     const before = place
     for (const event of batch) place = nextAddress(place, event)
     const newest = batch.at(-1)

@@ -51,7 +51,7 @@ export interface Broker {
   }): Promise<unknown>
 }
 
-export interface Cluster {
+export interface KafkaCluster {
   connect(): Promise<void>
   disconnect(): Promise<void>
   isConnected(): boolean
@@ -64,7 +64,7 @@ export interface Cluster {
 }
 
 const require = createRequire(import.meta.url)
-const ClusterClass = require('kafkajs/src/cluster') as new (options: object) => Cluster
+const ClusterClass = require('kafkajs/src/cluster') as new (options: object) => KafkaCluster
 const createSocketFactory = require('kafkajs/src/network/socketFactory') as () => ISocketFactory
 const { createLogger, LEVELS } = require('kafkajs/src/loggers') as {
   createLogger: (options: object) => object
@@ -73,7 +73,7 @@ const { createLogger, LEVELS } = require('kafkajs/src/loggers') as {
 const consoleLog = require('kafkajs/src/loggers/console') as object
 const murmur2 = require('kafkajs/src/producer/partitioners/default/murmur2') as (key: string | Buffer) => number
 
-export function createCluster(options: ClusterOptions): Cluster {
+export function createCluster(options: ClusterOptions): KafkaCluster {
   return new ClusterClass({
     ...options,
     brokers: [...options.brokers],

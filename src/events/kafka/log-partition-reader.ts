@@ -2,7 +2,7 @@ import { LogUnavailable, LogWentBackwards } from '../event-log.ts'
 import {
   createCluster,
   type Broker,
-  type Cluster,
+  type KafkaCluster,
   type ClusterOptions,
   type FetchedMessage,
 } from './kafka-internals.ts'
@@ -19,8 +19,8 @@ const BYTES_A_RECORD = 4096
 export class LogPartitionReader {
   readonly #options: ClusterOptions
   readonly #topic: string
-  #cluster: Cluster | undefined
-  #connecting: Promise<Cluster> | undefined
+  #cluster: KafkaCluster | undefined
+  #connecting: Promise<KafkaCluster> | undefined
   readonly #leaders = new Map<number, Broker>()
   #closed = false
 
@@ -29,14 +29,14 @@ export class LogPartitionReader {
     this.#topic = topic
   }
 
-  connect(): Promise<Cluster> {
+  connect(): Promise<KafkaCluster> {
     if (this.#closed) return Promise.reject(new Error('The log was closed'))
     if (this.#cluster) return Promise.resolve(this.#cluster)
     this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined))
     return this.#connecting
   }
 
-  async #connect(): Promise<Cluster> {
+  async #connect(): Promise<KafkaCluster> {
     const cluster = createCluster(this.#options)
     try {
       await cluster.connect()

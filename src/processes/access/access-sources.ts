@@ -1,7 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FileDigests } from '../../coordinator/query/stream/planned-data.ts'
 import type { FileRecord, FileVersion } from '../../coordinator/system/file-record.ts'
-import { watchFiles, type WatchedFiles } from '../../security/watched-files.ts'
+import {
+  watchFiles,
+  watchFolder,
+  type FileNews,
+  type WatchedFiles,
+  type WatchOptions,
+} from '../../security/watched-files.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import type { Logger } from '../../telemetry/logger.ts'
@@ -20,6 +26,7 @@ export type SourceName =
   | 'user_mapping'
   | 'token_key'
   | 'token_keys'
+  | 'clusters'
 
 export interface AccessTelemetry {
   readonly logger: Logger
@@ -33,6 +40,11 @@ export interface Followed<T> {
   readonly recorded?: true
   /** Reads a changed text without blocking the event loop. The first text is read at once. */
   readonly readAgain?: (text: string) => Promise<{ readonly value: T; readonly text: TextVersion }>
+  /**
+   * The path is a folder, whose `.json` files are one text: see `watchFolder`. Further files, of which a change counts
+   * too.
+   */
+  readonly folderWith?: () => readonly string[]
   /** The number of rules in the file. */
   readonly entries?: (value: T) => number
 }
@@ -114,7 +126,18 @@ export function createAccessSources(
     taken,
     broken,
     follow<T>(name: SourceName, path: string, read: (text: string) => T, options: Followed<T> = {}) {
-      const { setting, recorded, entries } = options
+      const { setting, recorded, entries, folderWith } = options
+      const watch = (
+        taken: (text: string) => InForce<T>,
+        news: FileNews,
+        { before, readAgain }: Required<WatchOptions<string, InForce<T>>>,
+      ): WatchedFiles<InForce<T>> =>
+        folderWith
+          ? watchFolder(path, folderWith, taken, news, { before, readAgain })
+          : watchFiles([path], ([text]) => taken(text), news, {
+              before,
+              readAgain: ([text], last) => readAgain(text, last),
+            })
       const inForceOf = (value: T, text: TextVersion): InForce<T> => ({
         value,
         version: {
@@ -133,9 +156,8 @@ export function createAccessSources(
       }
       const last = kept.last[name]
       const file = orEnd(setting === undefined ? path : `${setting}: ${path}`, () =>
-        watchFiles(
-          [path],
-          ([text]) => takenNow(text),
+        watch(
+          takenNow,
           {
             onReloaded() {
               versions.set(name, file.value.version)
@@ -148,7 +170,7 @@ export function createAccessSources(
           },
           {
             before: () => (last === undefined ? undefined : { value: readNow(last) }),
-            async readAgain([text], before) {
+            async readAgain(text, before) {
               const later = await options.readAgain?.(text)
               const next = later ? inForceOf(later.value, later.text) : readNow(text)
               await announce(next.version, before.version)

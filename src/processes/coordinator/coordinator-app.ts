@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import express, { type Router } from 'express'
 import type { Config } from '../../config/load-config.ts'
+import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
 import type { ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
 import type { Membership } from '../../coordinator/nodes/membership.ts'
 import { readQuery } from '../../coordinator/query/stream/read-query.ts'
@@ -26,6 +27,7 @@ import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { HttpProblem } from '../../protocol/edge/problem.ts'
 import { requestTarget } from '../../protocol/edge/request-target.ts'
 import { traceReads } from '../../protocol/edge/request-spans.ts'
+import { createClusterRoutes } from '../../protocol/clusters/cluster-routes.ts'
 import { createEventRoutes } from '../../protocol/events/event-routes.ts'
 import { createGroupRoutes } from '../../protocol/groups/group-routes.ts'
 import { createInfoRoutes } from '../../protocol/info/info-routes.ts'
@@ -106,6 +108,9 @@ export interface WriterDuties {
   readonly introduceKey: SightingRoutesDeps['introduceKey']
   readonly cancel: StatementService['cancel']
   readonly groups: Pick<ResourceGroups, 'stateOf' | 'roots'>
+  readonly clusters: Pick<ClusterControl, 'list' | 'byName' | 'ask'>
+  /** Whether this server has a catalog of this name. */
+  readonly isLocalCatalog: (name: string) => boolean
   /** Takes a forgotten query out of memory, and its tasks with their pages off the workers. */
   readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
   /** Removes forgotten queries from the files of the archive. */
@@ -152,6 +157,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   app.use(nodeRoutes(parts, asking))
   if (role.writing) app.use(drainRoutes(parts, role.writing, asking))
   if (role.writing) app.use(groupRoutes(parts, role.writing, asking))
+  if (role.writing) app.use(clusterRoutes(parts, role.writing, asking))
   if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
   if (role.writing) app.use(replayRoutes(parts, role.writing, asking))
   if (role.writing) app.use(sightingRoutes(parts, role.writing))
@@ -230,6 +236,23 @@ function drainRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
 
 function groupRoutes({ base, role }: CoordinatorAppParts, { groups }: WriterDuties, asking: Asking): Router {
   return createGroupRoutes({ groups, live: role.live, ...asking, clock: base.clock, onError: base.onError })
+}
+
+function clusterRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {
+  const { clusters, isLocalCatalog } = duties
+  const { postLogWaitMs: logWaitMs, ownWritesWaitMs } = base.config.timeouts
+  return createClusterRoutes({
+    ...asking,
+    clusters,
+    isLocalCatalog,
+    read: base.read,
+    projection: role.projection,
+    logId: () => base.logId,
+    baseUri,
+    logWaitMs,
+    ownWritesWaitMs,
+    onError: base.onError,
+  })
 }
 
 function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {

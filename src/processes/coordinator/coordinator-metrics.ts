@@ -1,3 +1,5 @@
+import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
+import { observeClusters } from '../../coordinator/clusters/cluster-telemetry.ts'
 import type { ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
 import { observeGroups } from '../../coordinator/dispatch/group-meter.ts'
 import type { Membership } from '../../coordinator/nodes/membership.ts'
@@ -23,6 +25,7 @@ export interface WriterGauges {
   readonly projection: ProjectionRunner
   readonly registry: QueryRegistry
   readonly workers: Membership
+  readonly clusters: Pick<ClusterControl, 'groups' | 'waitingIn'>
   readonly groups: ResourceGroups
   readonly counted: CountedBefore
 }
@@ -69,6 +72,7 @@ export function observeWriter(gauges: WriterGauges, meters: Meters): void {
   })
   observeOpenQueries(gauges.registry, meters)
   observeWorkers(gauges.workers, meters)
+  observeClusters(gauges.clusters, meters)
   observeGroups(gauges.groups, meters)
   observePool(base.pool, meters)
   observeDuckDbMemory(base.engine, meters)

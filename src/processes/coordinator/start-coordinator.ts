@@ -9,6 +9,7 @@ import { beginning, LogUnavailable } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { createProjectionWatch, type ProjectionWatch } from '../../events/projection-watch.ts'
 import { readLastEpochs } from '../../readmodels/audit/queries.ts'
+import { readKnownClusters } from '../../readmodels/clusters/projection.ts'
 import { READ_MODELS } from '../../readmodels/projection.ts'
 import { loadClusterSecret } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
@@ -84,10 +85,12 @@ async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watc
   const known = databaseThere ? await readLastPlace(base, watch) : undefined
   // Without the read models, the log itself names the earlier writers.
   const from = known?.from ?? beginning(await waitFor('log', base, async () => (await log.tip()).at.length))
+  base.clusterStates.restore(known?.clusters ?? [], from)
   const epochs = startEpochFollower({
     log,
     from,
     last: known?.last,
+    onEvents: base.clusterStates.apply,
     onStopped: (error) => life.fail(error),
   })
   // One connection stays open: a handshake for each question would take most of the time of an answer.
@@ -139,7 +142,7 @@ async function waitFor<T>(need: Need, { patience }: CoordinatorBase, ask: () => 
 }
 
 /**
- * The last writer of the log, and the position up to which the read models know it. Waits for the read models if this
+ * The last writer of the log and the clusters, and the position up to which the read models know them. Waits for the read models if this
  * process may wait.
  */
 function readLastPlace(
@@ -148,10 +151,12 @@ function readLastPlace(
 ): Promise<{
   readonly from: Awaited<ReturnType<ProjectionWatch['checkpoint']>>
   readonly last: WriterAddress | undefined
+  readonly clusters: Awaited<ReturnType<typeof readKnownClusters>>
 }> {
   return waitFor('database', base, async () => ({
     from: await watch.checkpoint(),
     last: await lastPlace(base.ownRead),
+    clusters: await readKnownClusters(base.ownRead),
   }))
 }
 

@@ -17,6 +17,7 @@ import {
   readGroupRulesInSlices,
   type GroupRules,
 } from '../../coordinator/dispatch/groups/group-rules.ts'
+import { readClusterFiles, type ClusterFiles } from '../../coordinator/clusters/cluster-files.ts'
 import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
 import type { FileDigests } from '../../coordinator/query/stream/planned-data.ts'
 import type { FileRecord, FileVersion } from '../../coordinator/system/file-record.ts'
@@ -80,6 +81,8 @@ export interface Access {
   readonly propertyRules: (() => PropertyRules) | undefined
   /** The rules that choose where a statement runs, by the current file; undefined without such a file. */
   readonly routingRules: (() => RoutingRules) | undefined
+  /** The clusters of the current files; undefined without `clustersDir`. */
+  readonly clusters: (() => ClusterFiles) | undefined
   /** The label of a group in metrics. */
   groupLabel(group: string): string
   /** Digests of the files with access rules that are in force now. */
@@ -152,6 +155,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
         })
   const properties = propertyRulesOf(config, sources, fileKey, () => observed.telemetry)
   const routing = routingRulesOf(config, sources, fileKey)
+  const clusters = clustersOf(config, sources)
   const keys = createKeysInForce()
   const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources, keys)
   const logIns = configured
@@ -182,6 +186,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
     groupRules: groups && (() => groups.value),
     propertyRules: properties && (() => properties.value),
     routingRules: routing && (() => routing.value),
+    clusters: clusters && (() => clusters.value),
     groupLabel: (group) => (groups ? groupLabel(groupPath(group), groups.value.rootGroups) : group),
     filesInForce: sources.inForce,
     fileVersions: sources.versions,
@@ -303,6 +308,22 @@ function rulesOf(
       ),
     recorded: true,
     entries: ({ count }) => count,
+  })
+}
+
+function clustersOf({ clustersDir: folder }: Config, sources: AccessSources): WatchedFiles<ClusterFiles> | undefined {
+  if (folder === undefined) return undefined
+  let tlsFiles: readonly string[] = []
+  const read = (text: string): ClusterFiles => {
+    const files = readClusterFiles(text, folder)
+    tlsFiles = files.tlsFiles
+    return files
+  }
+  return sources.follow('clusters', folder, read, {
+    setting: 'clustersDir',
+    recorded: true,
+    folderWith: () => tlsFiles,
+    entries: ({ clusters }) => clusters.length,
   })
 }
 

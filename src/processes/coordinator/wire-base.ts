@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type pg from 'pg'
+import { createClusterStates } from '../../coordinator/clusters/cluster-states.ts'
 import { migrate } from '../../events/postgres/migrate.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
@@ -96,6 +97,8 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     log,
     logTelemetry,
     keepPagesSince,
+    /** The clusters as the log has them, in every role. */
+    clusterStates: createClusterStates(),
     pool: pools.pool,
     health,
     ownRead: health.failFast(pools.ownRead),

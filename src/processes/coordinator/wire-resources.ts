@@ -1,6 +1,7 @@
 import { ROOT_STAGE } from '../../shared/ids.ts'
 import { ruledSession } from '../../coordinator/dispatch/property-rules.ts'
 import type { RequestListener } from 'node:http'
+import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { createCheckResults, createResultsGuard } from '../../protocol/access/results-guard.ts'
@@ -44,6 +45,7 @@ export interface ResourcesParts {
   readonly registry: QueryRegistry
   readonly workers: WiredWorkers
   readonly queries: WiredQueries
+  readonly clusters: ClusterControl
   readonly auditing: Auditing
 }
 
@@ -91,6 +93,8 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
       introduceKey: auditing.introduceKey,
       cancel: queries.service.cancel,
       groups: queries.groups,
+      clusters: parts.clusters,
+      isLocalCatalog: (name) => base.catalogs.names().includes(name),
       remove(queryId, tasks) {
         cleaner.release(
           tasks.filter(({ stage }) => stage !== ROOT_STAGE),

@@ -35,6 +35,7 @@ import { startPublishing } from '../record/publishing.ts'
 import { pastCounters } from '../health/restored-counters.ts'
 import { projected } from './take-over.ts'
 import type { CoordinatorBase } from './wire-base.ts'
+import { wireClusters } from './wire-clusters.ts'
 import { systemSourcesOf } from './wire-system.ts'
 import { wireQueries } from './wire-queries.ts'
 import { wireRecovery } from './wire-recovery.ts'
@@ -133,6 +134,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
 
   const refusedBy = (nodeUrl: string): Promise<boolean> => tenure.refusedBy(nodeUrl)
   const workers = await wireWorkers({ base, settings, epoch, logId, announced: parts.announced, refusedBy })
+  const clusters = await wireClusters(base, begin)
   const live = createLiveQueries(registry, isProjected)
   base.useSystem(systemSourcesOf(base, { live, projection, membership: workers.workers, logId }))
   const caughtUp = projected(log, projection, over.signal)
@@ -159,6 +161,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     registry,
     workers,
     queries,
+    clusters,
     auditing,
   })
   const reservation = queries.groups.reserve()
@@ -186,6 +189,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     projection,
     registry,
     workers: workers.workers,
+    clusters,
     groups: queries.groups,
     counted: parts.counted,
   }
@@ -242,6 +246,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
       await queries.stop()
       await recovery.stop()
       await workers.workers.stop()
+      await clusters.stop()
       await auditing.stop()
       await publishing.stop()
       workers.hub.stop()

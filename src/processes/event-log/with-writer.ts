@@ -51,7 +51,11 @@ export async function withWriter<T>(
     return work.ask((path, body, method) =>
       askServer(http, last.address, path, {
         method: method ?? 'POST',
-        headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+        headers: {
+          authorization: `Bearer ${bearer}`,
+          accept: 'application/json',
+          'content-type': 'application/json',
+        },
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
       }),

@@ -81,6 +81,12 @@ export function routeOf(path: string): string {
           : `/v1/query/{queryId}/${sub(parts[3])}`
     case 'task':
       return parts.length <= 2 ? '/v1/task' : parts.length === 3 ? '/v1/task/{taskId}' : '/v1/task/{taskId}/results'
+    case 'cluster':
+      return parts.length <= 2
+        ? '/v1/cluster'
+        : parts.length === 3
+          ? '/v1/cluster/{name}'
+          : `/v1/cluster/{name}/${parts[3] === 'state' || parts[3] === 'events' ? parts[3] : 'other'}`
     case 'replay':
       return parts.length <= 2 ? '/v1/replay' : '/v1/replay/{replayId}'
     case 'system':

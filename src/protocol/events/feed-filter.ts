@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { clusterEventSchemas, clusterStreamPrefix } from '../../coordinator/clusters/events.ts'
 import { nodeEventSchemas, nodeStreamPrefix } from '../../coordinator/nodes/events.ts'
 import { queryEventSchemas } from '../../coordinator/query/stream/events.ts'
 import type { QueryStateKind } from '../../coordinator/query/stream/state.ts'
@@ -14,12 +15,12 @@ import { createQueryTracker } from './query-tracker.ts'
  * Event types by the names that a filter accepts: the type itself, and the type of its CloudEvent without the version.
  */
 const typeNames = new Map(
-  [...Object.keys(queryEventSchemas), ...Object.keys(nodeEventSchemas), ...Object.keys(systemEventSchemas)].flatMap(
-    (type) => [
+  [queryEventSchemas, nodeEventSchemas, clusterEventSchemas, systemEventSchemas]
+    .flatMap((schemas) => Object.keys(schemas))
+    .flatMap((type) => [
       [type.toLowerCase(), type],
       [withoutVersion(cloudEventType(type, 1)), type],
-    ],
-  ),
+    ]),
 )
 
 const list = z
@@ -74,7 +75,8 @@ export function createFeedFilter(
   return async (event) => {
     const wantedType = types === undefined || types.has(event.type)
     if (!isQueryId(event.stream)) {
-      const maySee = event.stream.startsWith(nodeStreamPrefix) ? seesNodes : seesAll
+      const isOfServers = event.stream.startsWith(nodeStreamPrefix) || event.stream.startsWith(clusterStreamPrefix)
+      const maySee = isOfServers ? seesNodes : seesAll
       return wantedType && maySee && !ofQueriesOnly
     }
     if (queries && !queries.has(event.stream)) return false

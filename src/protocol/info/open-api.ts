@@ -1,5 +1,6 @@
 import { introducedKeySchema, keyIntroductionSchema } from '../../coordinator/system/key-introductions.ts'
 import { z } from 'zod'
+import { clusterStates } from '../../coordinator/clusters/state.ts'
 import { announcementSchema, taskUpdateSchema } from '../../execution/api/task.ts'
 import { rememberedSchema, sightingReportSchema } from '../relay/sighting-report.ts'
 import { recordedDigestSchema } from '../../coordinator/query/stream/events.ts'
@@ -16,6 +17,7 @@ const named = {
   TaskUpdate: taskUpdateSchema,
   NodeInfo: wire.nodeInfoSchema,
   ResourceGroupInfo: wire.resourceGroupInfo,
+  ClusterInfo: wire.clusterInfoSchema,
   Announcement: announcementSchema,
   SightingReport: sightingReportSchema,
   Remembered: rememberedSchema,
@@ -66,6 +68,7 @@ const query = (name: string, description: string, schema?: Json): Json => parame
 
 const queryId = path('queryId', 'Identifier from the POST, yyyymmdd_hhmmss_NNNNN_xxxxx')
 const taskId = path('taskId', 'Query identifier, stage and task number, separated by dots')
+const clusterName = path('name', 'Name of its file, without `.json`')
 const token = path('token', 'Last segment of nextUri')
 /** Suffixes of the three header families and their meaning. A POST uses one family, and its answers use the same. */
 const sessionParts = {
@@ -442,6 +445,66 @@ const operations = {
       summary: 'A resource group, with its running queries that the user may see',
       parameters: [path('group', 'Names of the group from the root, each a segment of the path')],
       responses: { 200: json('The group', ref('ResourceGroupInfo')), 404: problem('The group does not exist') },
+    },
+  },
+  '/v1/cluster': {
+    get: {
+      summary: 'The clusters that delegated statements may run at',
+      responses: { 200: json('Clusters', listOf('ClusterInfo')) },
+    },
+  },
+  '/v1/cluster/{name}': {
+    get: {
+      summary: 'A cluster',
+      parameters: [clusterName],
+      responses: { 200: json('The cluster', ref('ClusterInfo')), 404: problem('There is no such cluster') },
+    },
+  },
+  '/v1/cluster/{name}/state': {
+    put: {
+      summary: 'Put a cluster into a state: only an ACTIVE one gets new statements, and running ones go on in each',
+      description:
+        'For the cluster secret, with `by`; and for users to whom the rules let write system information. An event records who asked, and why.',
+      parameters: [clusterName],
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': {
+            schema: {
+              type: 'object',
+              required: ['state'],
+              properties: {
+                state: { enum: clusterStates },
+                reason: { type: 'string' },
+                by: { type: 'string' },
+              },
+            },
+          },
+        },
+      },
+      responses: {
+        200: json('It is in that state', ref('ClusterInfo')),
+        400: problem('No such state'),
+        401: problem('Neither a user nor the cluster secret'),
+        403: problem('A user who may not'),
+        404: problem('There is no such cluster'),
+        503: problem('The event log does not answer'),
+      },
+    },
+  },
+  '/v1/cluster/{name}/events': {
+    get: {
+      summary: 'The events of a cluster as CloudEvents',
+      parameters: [
+        clusterName,
+        query('after', 'Sequence to begin after', integer),
+        query('limit', 'At most so many', integer),
+      ],
+      responses: {
+        200: json('Events, oldest first', listOf('CloudEvent'), 'application/cloudevents-batch+json', stale),
+        404: problem('There is no such cluster'),
+        503: problem('The read models do not answer'),
+      },
     },
   },
   '/v1/node': {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { clusterHealths, clusterStates } from '../../coordinator/clusters/state.ts'
 import { endedBySchema } from '../../coordinator/query/stream/events.ts'
 import { distributionSchema, taskStates, outputBufferStates } from '../../execution/api/task.ts'
 
@@ -224,6 +225,36 @@ export const nodeInfoSchema = z.looseObject({
   state: z.enum(['active', 'suspect', 'failed', 'shutting_down']),
 })
 export type NodeInfo = Body<z.infer<typeof nodeInfoSchema>>
+
+// --- clusters ---------------------------------------------------------------------------------------------------------
+
+export const clusterInfoSchema = z.looseObject({
+  name: z.string(),
+  group: z.string(),
+  url: uri,
+  state: z.enum(clusterStates),
+  health: z.enum(clusterHealths),
+  reason: z.string().optional().describe('Why it is in this state; where it is ACTIVE, why it has this health'),
+  by: z.string().optional().describe('Who asked for the state'),
+  since: timestamp.optional(),
+  running: count,
+  waiting: count.describe('Those that wait for its group count'),
+  maxRunning: count.optional(),
+  weight: z.number(),
+  version: z.string().optional(),
+  catalogs: z.array(z.string()).optional(),
+  mirrors: z.array(z.string()),
+  refusedCatalogs: z.array(z.string()).describe('This server has a catalog of that name, and no mirror of it'),
+  lastCheck: z
+    .looseObject({
+      at: timestamp,
+      milliseconds: count,
+      result: z.enum(['ready', 'starting', 'failed']),
+      error: z.string().optional(),
+    })
+    .optional(),
+})
+export type ClusterInfo = Body<z.infer<typeof clusterInfoSchema>>
 
 // --- resource groups --------------------------------------------------------------------------------------------------
 

@@ -248,11 +248,11 @@ function noWriter(): HttpProblem {
 }
 
 /**
- * Whether only the writer can process a request: statements, tasks, resource groups, reports of replays, and requests
- * that end a query.
+ * Whether only the writer can process a request: statements, tasks, resource groups, clusters, reports of replays, and
+ * requests that end a query.
  */
 function isWriters(method: string, path: string): boolean {
-  if (/^\/v1\/(statement|stage|task|resourceGroupState|replay)(\/|$)/.test(path)) return true
+  if (/^\/v1\/(statement|stage|task|resourceGroupState|cluster|replay)(\/|$)/.test(path)) return true
   return (method === 'DELETE' && path.startsWith('/v1/query/')) || (method === 'PUT' && KILLING.test(path))
 }
 

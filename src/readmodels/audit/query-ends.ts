@@ -1,5 +1,6 @@
 import { systemDataStored } from '../../coordinator/system/decode-event.ts'
 import { systemStream, VISITOR_ADDRESS } from '../../coordinator/system/events.ts'
+import { clusterStreamPrefix } from '../../coordinator/clusters/events.ts'
 import { nodeStreamPrefix } from '../../coordinator/nodes/events.ts'
 import type { AuditedEvent } from '../../events/audit/audit-log.ts'
 import type { DataLeft } from '../../events/audit/encrypted-data.ts'
@@ -48,7 +49,7 @@ export class QueryEnds {
       if (type === 'QueriesTakenOver' && !envelope.forgotten) this.#takenOver(envelope)
       return
     }
-    if (stream.startsWith(nodeStreamPrefix)) return
+    if (stream.startsWith(nodeStreamPrefix) || stream.startsWith(clusterStreamPrefix)) return
     if (ENDS.has(type)) {
       if (this.#ended.has(stream))
         this.#onFinding({

@@ -2,6 +2,11 @@ import { hash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import {
+  clusterEventSchemas,
+  clusterEventVersions,
+  type ClusterEventType,
+} from '../../../src/coordinator/clusters/events.ts'
 import { nodeEventSchemas } from '../../../src/coordinator/nodes/events.ts'
 import {
   queryEventSchemas,
@@ -76,6 +81,11 @@ function digestsOfToday(): Record<string, string> {
       v: queryEventVersions[type as QueryEventType],
     })),
     ...Object.entries(nodeEventSchemas).map(([type, schema]) => ({ type, schema, v: 1 })),
+    ...Object.entries(clusterEventSchemas).map(([type, schema]) => ({
+      type,
+      schema,
+      v: clusterEventVersions[type as ClusterEventType],
+    })),
     ...Object.entries(systemEventSchemas).map(([type, schema]) => ({
       type,
       schema,

@@ -15,7 +15,7 @@ export function shownCloudEvent(event: Recorded, source: string, seesEnder: Sees
 /**
  * The data of an event without the parts that users may not see: the fragments and the data of splits of a plan, which
  * only a successor needs; splits and snapshots of tables that only the access rules read; digests of results and written files, since the content of a short one can be guessed; the user that
- * ended a query, unless this reader may see it; texts of rules, which say what is hidden from which user. The event may
+ * ended a query, unless this reader may see it; the address of the user that put a cluster into a state; texts of rules, which say what is hidden from which user. The event may
  * be of any version, so no field is taken for granted.
  */
 export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesEnder: SeesEnder): unknown {
@@ -28,6 +28,12 @@ export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesE
     return { ...data, pages: data['pages'].map((page) => without(without(page, 'digest'), 'sha256')) }
   if (type === 'WritePrepared' && isRecord(data['prepared']))
     return { ...data, prepared: { ...data['prepared'], ...shownFiles(data['prepared']['files']) } }
+  if (type === 'ClusterStateAsked') {
+    const { by: user, originalUser } = data
+    const isSeen =
+      typeof user === 'string' && seesEnder({ user, ...(typeof originalUser === 'string' && { originalUser }) })
+    return isSeen ? data : without(data, 'remoteAddress')
+  }
   if (type !== 'QueryFailed' || data['endedBy'] === undefined) return data
   const endedBy = endedBySchema.safeParse(data['endedBy'])
   return endedBy.success && seesEnder(endedBy.data) ? data : without(data, 'endedBy')

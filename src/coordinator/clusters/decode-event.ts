@@ -1,0 +1,24 @@
+import type { Recorded } from '../../events/event-log.ts'
+import { upcast } from '../../events/upcast.ts'
+import { clusterEventSchemas, clusterEventVersions, type ClusterEvent, type ClusterEventType } from './events.ts'
+
+/** Whether this version of the program knows the type. */
+export function isClusterEventType(type: string): type is ClusterEventType {
+  return Object.hasOwn(clusterEventSchemas, type)
+}
+
+/**
+ * An event of the stream `cluster/{name}`, brought to today's version and checked; undefined for a type of a later
+ * version.
+ * @throws ZodError when its schema refuses the data; Error for a version without an upcaster
+ */
+export function clusterEventOf({
+  type,
+  v: version,
+  time,
+  data,
+}: Pick<Recorded, 'type' | 'v' | 'time' | 'data'>): ClusterEvent | undefined {
+  if (!isClusterEventType(type)) return undefined
+  const raised = upcast({ type, version, current: clusterEventVersions[type] }, data, undefined)
+  return { type, time, data: clusterEventSchemas[type].parse(raised) } as ClusterEvent
+}
