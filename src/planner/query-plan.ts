@@ -13,6 +13,9 @@ import type { PlanNode } from '../sql/front-end.ts'
  */
 export type StageOutput = 'client' | 'exchange' | 'table' | 'none'
 
+/** The stage of a delegated statement that its cluster runs. */
+export const REMOTE_STAGE = 1
+
 /** A part of a plan that runs as tasks. */
 export interface Stage {
   readonly id: number
@@ -30,8 +33,8 @@ export interface Stage {
   readonly outline?: PlanNode
 }
 
-/** Which part of the system carries a plan out: workers, or the coordinator's own engine. */
-export type PlanRoute = 'local' | 'coordinator'
+/** Which part of the system carries a plan out: workers, the coordinator's own engine, or a cluster behind it. */
+export type PlanRoute = 'local' | 'coordinator' | 'delegated'
 
 /** The stages of a query, a tree. The coordinator runs the root; all other stages run on workers. */
 export interface QueryPlan {
@@ -41,6 +44,16 @@ export interface QueryPlan {
   /** Stage 0. Without a fragment it relays its one input, or it is a row that the coordinator makes itself. */
   readonly root: Stage
 }
+
+/** The plan of a statement that a cluster runs as a whole: the root passes its answers on. */
+export const DELEGATED_PLAN: QueryPlan = makePlan(
+  'delegated',
+  [
+    { id: ROOT_STAGE, distribution: 'coordinator', inputs: [REMOTE_STAGE], splits: [] },
+    { id: REMOTE_STAGE, distribution: 'single', inputs: [], splits: [] },
+  ],
+  'client',
+)
 
 /** The fields that give the shape of a plan; recorded stages have them too. */
 type StageShape = Pick<Stage, 'id' | 'inputs'> & { readonly fragment?: unknown; readonly withheld?: unknown }

@@ -9,6 +9,14 @@ export interface ErrorLocation {
   readonly columnNumber: number
 }
 
+/** An error as the cluster that ran the statement names it. Connectors there may use names that no table here has. */
+export interface RemoteErrorName {
+  readonly cluster: string
+  readonly errorName: string
+  readonly errorCode: number
+  readonly errorType: ErrorType
+}
+
 /** Why a query failed, as events and answers carry it. */
 export interface Failure {
   readonly errorName: ErrorName
@@ -16,6 +24,8 @@ export interface Failure {
   readonly errorType: ErrorType
   readonly message: string
   readonly location?: ErrorLocation
+  /** The error of a cluster; clients see its name in place of `errorName`, which is the nearest one of this server. */
+  readonly remote?: RemoteErrorName
 }
 
 /**
@@ -27,17 +37,23 @@ export class EngineError extends QuipuError {
   readonly retry: Retry
   readonly errorName: ErrorName
   readonly location: ErrorLocation | undefined
+  readonly remote: RemoteErrorName | undefined
 
   constructor(
     errorName: ErrorName,
     message: string,
-    options?: ErrorOptions & { location?: ErrorLocation | undefined; retry?: Retry },
+    options?: ErrorOptions & {
+      location?: ErrorLocation | undefined
+      retry?: Retry
+      remote?: RemoteErrorName | undefined
+    },
   ) {
     const at = options?.location
     super(at ? `line ${at.lineNumber}:${at.columnNumber}: ${message}` : message, options)
     this.errorName = errorName
     this.retry = options?.retry ?? 'never'
     this.location = at
+    this.remote = options?.remote
   }
 
   get errorCode(): number {
@@ -49,7 +65,7 @@ export class EngineError extends QuipuError {
   }
 
   toFailure(): Failure {
-    return failureOf(this.errorName, this.message, this.location)
+    return { ...failureOf(this.errorName, this.message, this.location), ...(this.remote && { remote: this.remote }) }
   }
 }
 
@@ -59,11 +75,14 @@ export function failureOf(errorName: ErrorName, message: string, location?: Erro
 }
 
 /** A failure from an event or an answer. zod's optional fields may be `undefined`; a Failure leaves such fields out. */
-export function asFailure({ location, errorName, errorCode, errorType, message }: GivenFailure): Failure {
-  return { errorName, errorCode, errorType, message, ...(location ? { location } : {}) }
+export function asFailure({ location, remote, errorName, errorCode, errorType, message }: GivenFailure): Failure {
+  return { errorName, errorCode, errorType, message, ...(location ? { location } : {}), ...(remote ? { remote } : {}) }
 }
 
-type GivenFailure = Omit<Failure, 'location'> & { readonly location?: ErrorLocation | undefined }
+type GivenFailure = Omit<Failure, 'location' | 'remote'> & {
+  readonly location?: ErrorLocation | undefined
+  readonly remote?: RemoteErrorName | undefined
+}
 
 /** Any thrown value as a failure. Anything but an EngineError is a bug of Quipu, so its text stays in the log. */
 export function toFailure(error: unknown): Failure {

@@ -16,6 +16,10 @@ export interface StatementNames {
   readonly writes: readonly NameAsWritten[]
   /** The catalogs that the statement names, also without a table: `SHOW SCHEMAS FROM c`, `c.s.f(x)`. */
   readonly catalogs: readonly string[]
+  /** Whether it names a schema without its catalog, or means the catalog of the session: `SHOW SCHEMAS`. */
+  readonly usesSessionCatalog: boolean
+  /** Whether a function or procedure of a catalog takes part, which may read or change tables that no name shows. */
+  readonly unresolved: boolean
 }
 
 type Fields = Partial<Record<Statement['kind'], readonly string[]>>
@@ -73,12 +77,25 @@ const CATALOGS: Fields = {
   DropCatalog: ['name'],
 }
 
+/** Statements about the catalog of the session, where they name no catalog. */
+const IN_SESSION_CATALOG = new Set<Statement['kind']>([
+  'CreateSchema',
+  'DropSchema',
+  'RenameSchema',
+  'ShowTables',
+  'ShowSchemas',
+  'Use',
+])
+
 /**
- * The names in a statement, and in the text that it executes or describes. A text that is no statement has none.
+ * The names in a statement, and in the text that it executes or describes. A text that is no statement has none: a
+ * newer cluster may understand it.
  */
 export function namesIn(parsed: ParsedStatement): StatementNames {
   const found = new Names()
-  if (parsed.kind === 'valid') found.add(parsed.tree, parsed.inner)
+  if (parsed.kind === 'invalid')
+    return { reads: [], writes: [], catalogs: [], usesSessionCatalog: false, unresolved: true }
+  found.add(parsed.tree, parsed.inner)
   return found.all()
 }
 
@@ -92,6 +109,8 @@ class Names {
   readonly #reads = new Map<string, NameAsWritten>()
   readonly #writes = new Map<string, NameAsWritten>()
   readonly #catalogs = new Set<string>()
+  #usesSessionCatalog = false
+  #unresolved = false
 
   add(statement: Statement, inner: StatementText | undefined): void {
     switch (statement.kind) {
@@ -115,13 +134,22 @@ class Names {
   }
 
   all(): StatementNames {
-    return { reads: [...this.#reads.values()], writes: [...this.#writes.values()], catalogs: [...this.#catalogs] }
+    return {
+      reads: [...this.#reads.values()],
+      writes: [...this.#writes.values()],
+      catalogs: [...this.#catalogs],
+      usesSessionCatalog: this.#usesSessionCatalog,
+      unresolved: this.#unresolved,
+    }
   }
 
   #addOwn(statement: Statement): void {
     for (const name of namesAt(statement, WRITTEN)) this.#table(partsOf(name), this.#writes)
-    for (const name of namesAt(statement, SCHEMAS)) this.#catalogOf(partsOf(name), 2)
-    for (const name of namesAt(statement, CATALOGS)) this.#catalogOf(partsOf(name), 1)
+    const [schemas, catalogs] = [namesAt(statement, SCHEMAS), namesAt(statement, CATALOGS)]
+    for (const name of schemas) this.#catalogOf(partsOf(name), 2)
+    for (const name of catalogs) this.#catalogOf(partsOf(name), 1)
+    const named = [...schemas.filter((name) => partsOf(name).length === 2), ...catalogs]
+    if (named.length === 0 && IN_SESSION_CATALOG.has(statement.kind)) this.#usesSessionCatalog = true
     for (const name of namesOfTables(statement)) this.#table(partsOf(name), this.#reads)
     this.#addByType(statement)
     this.#addFunctions(statement)
@@ -159,14 +187,22 @@ class Names {
       case 'ResetSession':
         return this.#catalogOf(partsOf(statement.name), 2)
       case 'Call':
+        this.#unresolved = true
         return this.#catalogOf(partsOf(statement.name), 3)
+      case 'TableExecute':
+        this.#unresolved = true
+        return
       default:
     }
   }
 
   #addFunctions(node: AnyNode): void {
-    if (node.kind === 'FunctionCall' || node.kind === 'TableFunctionInvocation')
-      this.#catalogOf(partsOf((node as FunctionCall | TableFunctionInvocation).name), 3)
+    if (node.kind === 'FunctionCall' || node.kind === 'TableFunctionInvocation') {
+      const parts = partsOf((node as FunctionCall | TableFunctionInvocation).name)
+      this.#catalogOf(parts, 3)
+      // A name of two parts is one of a schema of the session's catalog.
+      if (node.kind === 'TableFunctionInvocation' && parts.length > 1) this.#unresolved = true
+    }
     for (const child of childrenOf(node)) this.#addFunctions(child)
   }
 

@@ -126,6 +126,7 @@ export function createStatementBed(options: BedOptions) {
   const unrecorded: string[] = []
   const internalErrors: unknown[] = []
   const frontEnd: ThreadedFrontEnd = {
+    survey: () => Promise.reject(new Error('Without clusters no statement is surveyed')),
     bind: ({ sql }) => (options.analyze ? options.analyze(sql) : Promise.resolve(literals)),
   }
   const deps: Partial<ExecutionDeps> = {

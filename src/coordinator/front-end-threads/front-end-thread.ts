@@ -9,6 +9,7 @@ import type { SessionContext } from '../../sql/session.ts'
 import { queryTypeOf } from '../../sql/statements/query-type.ts'
 import { tablesOfBareInserts } from '../../sql/syntax/redact-secrets.ts'
 import { findSecrets, recordedTypeOf } from '../query/secrets/query-secrets.ts'
+import { surveyOf } from './survey-of.ts'
 import { packError, unpackError } from './thread-errors.ts'
 import type {
   AnsweredNow,
@@ -77,6 +78,12 @@ async function answerOf(task: FrontEndTask): Promise<ThreadAnswers[FrontEndTask[
       const type = task.withType ? recordedTypeOf(text, found) : undefined
       last = text
       return { ...found, type }
+    }
+    case 'survey': {
+      const text = takeText(task.sql, task.preparedStatements)
+      const survey = surveyOf(text)
+      last = text
+      return survey
     }
     case 'queryType': {
       const text = takeText(task.sql, task.preparedStatements)

@@ -3,6 +3,7 @@ import type { ErrorLocation, ErrorName } from '../../shared/engine-error.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
 import type { BoundStatement, FrontEndTimes, QueryType } from '../../sql/front-end.ts'
 import type { SessionContext } from '../../sql/session.ts'
+import type { StatementNames } from '../../sql/statement-names.ts'
 import type { QuerySession } from '../query/stream/events.ts'
 import type { FoundSecrets } from '../query/secrets/query-secrets.ts'
 
@@ -45,6 +46,11 @@ export type FrontEndTask =
       readonly withType: boolean
     }
   | {
+      readonly kind: 'survey'
+      readonly sql: string
+      readonly preparedStatements: Readonly<Record<string, string>>
+    }
+  | {
       readonly kind: 'queryType'
       readonly sql: string
       readonly preparedStatements: Readonly<Record<string, string>>
@@ -54,6 +60,13 @@ export type FrontEndTask =
 export interface ThreadAnswers {
   readonly bind: BoundStatement
   readonly findSecrets: FoundSecrets & { readonly type: QueryType | undefined }
+  readonly survey: StatementSurvey
+  readonly queryType: QueryType | undefined
+}
+
+/** What the syntax of a statement says about its route: see `namesIn` and `readsOnly`. */
+export interface StatementSurvey extends StatementNames {
+  readonly readOnly: boolean
   readonly queryType: QueryType | undefined
 }
 

@@ -12,7 +12,8 @@ import type {
 } from '../../sql/front-end.ts'
 import type { StatementText } from '../../sql/parsed-statement.ts'
 import type { FrontEndThreads, ThreadCaller, ThreadHost } from './front-end-threads.ts'
-import type { AskedLater, AskedNow, PlainSession } from './thread-messages.ts'
+import { surveyOf } from './survey-of.ts'
+import type { AskedLater, AskedNow, PlainSession, StatementSurvey } from './thread-messages.ts'
 
 /** A text with at least this many characters is parsed and analysed in a thread. */
 export const LONG_TEXT = 64 * 1024
@@ -22,6 +23,8 @@ export const LONGEST_HOLD_MS = 100
 
 /** A front end in which no statement blocks the event loop. */
 export interface ThreadedFrontEnd {
+  /** Parses a text, unless it was parsed before, and says what its syntax tells about its route. */
+  survey(text: StatementText, session: SessionContext, caller: ThreadCaller): Promise<StatementSurvey>
   /**
    * Parses a text, unless it was parsed before, and binds it: see `SqlFrontEnd`. A statement in a thread also ends with
    * the caller's signal.
@@ -40,6 +43,20 @@ export function createThreadedFrontEnd(
   here: SqlFrontEnd = createSqlFrontEnd({ holdMs: LONGEST_HOLD_MS }),
 ): ThreadedFrontEnd {
   return {
+    async survey(text, session, caller) {
+      const { sql } = text
+      if (charactersOf(sql, session) < LONG_TEXT) {
+        try {
+          here.parse(text, session)
+          return surveyOf(text)
+        } catch (error) {
+          if (!(error instanceof HoldsLoop)) throw error
+        }
+      }
+      const task = { kind: 'survey', sql, preparedStatements: session.preparedStatements } as const
+      const host = { later: () => Promise.reject(new Error('The syntax of a statement depends on nothing else')) }
+      return threads.run(task, host, caller)
+    },
     async bind(text, session, metadata, caller) {
       const { sql } = text
       if (charactersOf(sql, session) < LONG_TEXT) {

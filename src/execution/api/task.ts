@@ -13,6 +13,15 @@ export const failureSchema = z.object({
   errorType: z.enum(['USER_ERROR', 'INTERNAL_ERROR', 'INSUFFICIENT_RESOURCES', 'EXTERNAL']),
   message: z.string(),
   location: z.object({ lineNumber: z.number().int(), columnNumber: z.number().int() }).optional(),
+  remote: z
+    .object({
+      cluster: z.string(),
+      errorName: z.string(),
+      errorCode: z.number().int(),
+      errorType: z.enum(['USER_ERROR', 'INTERNAL_ERROR', 'INSUFFICIENT_RESOURCES', 'EXTERNAL']),
+    })
+    .optional()
+    .describe('The error as the cluster that ran the statement names it; absent for errors of this server'),
 })
 
 /** The reason why a task failed. */

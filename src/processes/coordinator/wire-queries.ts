@@ -1,3 +1,4 @@
+import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
 import { createMetadataPort } from '../../coordinator/dispatch/catalog-metadata.ts'
 import { createDiskRoom } from '../../coordinator/dispatch/disk-room.ts'
 import type { ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
@@ -38,6 +39,7 @@ import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredWorkers } from './wire-workers.ts'
 import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import { wireDelegation } from './wire-delegation.ts'
 import type { WriterSettings } from './writer-settings.ts'
 import { Placement } from '../../coordinator/scheduler/placement.ts'
 
@@ -51,6 +53,8 @@ export interface QueriesParts {
   readonly tenure: Tenure
   readonly registry: QueryRegistry
   readonly workers: WiredWorkers
+  /** The clusters that may run statements. */
+  readonly clusters: ClusterControl
   /** Takes reports of actions that a statement may not do. */
   readonly refusals: RefusalLog
   /** Takes reports of users who ended queries of other users. */
@@ -86,7 +90,8 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   const typeIsAsked = (): boolean => groupRules !== undefined || propertyRules !== undefined
   const texts = createPostedTexts({ threads, metadata, typeIsAsked, ownerOf: base.access.ownerOf })
   const front = { frontEnd: createThreadedFrontEnd(threads), metadata, texts }
-  const execution = executionOf(parts, { groups, guard: writeGuard, ...front }, (queryId, ending) =>
+  const delegation = wireDelegation(base, parts.clusters)
+  const execution = executionOf(parts, { groups, guard: writeGuard, delegation, ...front }, (queryId, ending) =>
     service.cancel(queryId, ending, config.timeouts.deleteValidityWaitMs),
   )
   const logKills = recordKills(parts.journal)
@@ -126,7 +131,10 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
     spans,
     telemetry,
     texts,
-    stop: () => threads.stop(),
+    async stop() {
+      delegation?.close()
+      await threads.stop()
+    },
     resume(queryId, resumption) {
       const submission = { ...recordedSubmission(resumption.state.created), held: resumption.held }
       const resumed = beginExecution(execution, queryId, submission, resumption)
@@ -147,7 +155,7 @@ function groupsOf({ base, settings, workers }: QueriesParts): ResourceGroups {
 /** What the executions of all queries share. */
 function executionOf(
   parts: QueriesParts,
-  made: Pick<ExecutionDeps, 'groups' | 'guard' | 'frontEnd' | 'metadata' | 'texts'>,
+  made: Pick<ExecutionDeps, 'groups' | 'guard' | 'delegation' | 'frontEnd' | 'metadata' | 'texts'>,
   endQuery: ExecutionDeps['endQuery'],
 ): ExecutionDeps {
   const { life, base, settings, workers, refusals } = parts

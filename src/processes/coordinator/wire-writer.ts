@@ -146,7 +146,19 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   const archiving = archivingOf(parts, journal, caughtUp)
   const archivingQueries = archivingQueriesOf(parts, logId, caughtUp)
   const upgrading = upgradingOf(parts, journal, caughtUp)
-  const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals, journal })
+  const queries = wireQueries({
+    life,
+    base,
+    settings,
+    history,
+    epoch,
+    tenure,
+    registry,
+    workers,
+    clusters,
+    refusals,
+    journal,
+  })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
   const { listener, app } = wireResources({

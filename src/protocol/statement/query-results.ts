@@ -4,7 +4,7 @@ import type { HeaderFamily } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
 import type { RemoteColumn, RemoteTail } from '../../coordinator/clusters/relay/relay-port.ts'
 import type { RelayedPage } from '../../coordinator/clusters/relay/sealed-address.ts'
-import type { RelayedQueryAnswer } from '../../coordinator/query/results/statement-answer.ts'
+import type { RelayedQueryAnswer } from '../../coordinator/query/registry/remote-answers.ts'
 import { writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import {
   queryTotals,
@@ -113,7 +113,9 @@ export function relayedTail({ stats, error, warnings, updateType, updateCount }:
 
 /** The protocol's `error` object. */
 export function wireError(failure: Failure): QueryError {
-  const { errorName, errorCode, errorType, message, location } = failure
+  const { message, location } = failure
+  // A client that knows the cluster's connectors knows their errors.
+  const { errorName, errorCode, errorType } = failure.remote ?? failure
   const errorLocation = location ? { errorLocation: { ...location } } : {}
   return {
     message,

@@ -82,7 +82,8 @@ export function createHttpRelay(options: HttpRelayOptions = {}): RelayPort & { c
 
   async function postOnce(cluster: RelayTarget, statement: RemoteStatement, signal: AbortSignal) {
     const { sql, user, headers } = statement
-    const sent = { ...sessionHeaders(headers), 'x-trino-user': headerText(user), 'content-type': 'text/plain' }
+    const asUser = user === undefined ? await someUser(cluster) : { 'x-trino-user': headerText(user) }
+    const sent = { ...sessionHeaders(headers), ...asUser, 'content-type': 'text/plain' }
     const response = await send(
       cluster,
       { method: 'POST', target: '/v1/statement', headers: sent, body: Buffer.from(sql) },

@@ -25,8 +25,8 @@ export interface RelayTarget {
 /** A statement for a cluster. */
 export interface RemoteStatement {
   readonly sql: string
-  /** The user that the statement runs as at the cluster. */
-  readonly user: string
+  /** The user that the statement runs as at the cluster; undefined: the user of the gateway's credentials. */
+  readonly user: string | undefined
   /** `X-Trino-…` headers of the session, and those of the trace. Values are texts; the relay encodes them. */
   readonly headers: Readonly<Record<string, string>>
 }

@@ -4,6 +4,7 @@ import type { BoundStatement, FrontEndTimes, MetadataPort } from '../../../sql/f
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
 import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
+import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
 import { charactersOf, LONG_TEXT, type ThreadedFrontEnd } from '../../front-end-threads/threaded-front-end.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../statistics/connector-calls.ts'
 import type { FileDigests } from '../stream/planned-data.ts'
@@ -63,6 +64,15 @@ export class Analysis {
   /** The calls that the analysis made to connectors. */
   get calls(): readonly ConnectorCall[] {
     return this.#calls?.made ?? []
+  }
+
+  /** Parses the statement, and says what its syntax tells about its route. */
+  survey(): Promise<StatementSurvey> {
+    const { queryId, submission, startTimeMillis, signal } = this.#statement
+    const { text, held } = submission
+    const bounds = boundedProperties(this.#ports.limits.server)
+    const session = sessionContext(queryId, submission, startTimeMillis, this.#ports, bounds)
+    return this.#ports.frontEnd.survey(text, session, { owner: held.owner, signal })
   }
 
   async analyze(): Promise<BoundStatement> {

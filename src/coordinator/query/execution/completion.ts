@@ -175,7 +175,8 @@ export class Completion {
     if (this.#released || query.kind === 'NONE') return
     this.#released = true
     const serving = servingTasks(query)
-    const tasks = [...query.tasks.values()].filter((task) => task.stage !== ROOT_STAGE)
+    // Tasks of clusters are ended by the relay.
+    const tasks = [...query.tasks.values()].filter((task) => task.stage !== ROOT_STAGE && !task.remote)
     const needed = query.kind === 'FINISHED'
     cleaner.release(
       tasks.filter((task) => needed && serving.has(task.taskId)),

@@ -1,6 +1,7 @@
 import { computes, resultStage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
+import { groupOfQuery } from '../stream/state.ts'
 import type { BoundStatement } from '../../../sql/front-end.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 import { recordedPlan } from '../stream/planned-data.ts'
@@ -17,6 +18,8 @@ import { runQuery } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
 import { runPlan } from './run-plan.ts'
 import { runSessionStatement } from './session-statement.ts'
+import { routeStatement } from './route-statement.ts'
+import { resumeRemoteStatement, runRemoteStatement } from './remote-statement.ts'
 import type { Waiters } from './waiters.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
 import { carryOutWrite, resumeWrite } from './write-statement.ts'
@@ -54,10 +57,36 @@ export async function executeStatement(parts: StatementParts): Promise<void> {
   else await admission.enter(resumed !== undefined)
   const analysisStart = deps.clock.monotonicMs()
   parts.limits.planning(resumed && planningBefore(resumed.state, submission.type.get(), resumedAt))
+  if (await runDelegated(parts, analysisStart)) return
   const analyzed = await analysis.analyze()
   parts.limits.narrow(propertiesOf(analyzed))
   const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart + analysis.parsedBeforeMs) * 1e6)
   return carryOut(parts, analyzed, analysisNanos)
+}
+
+/**
+ * Runs the statement at a cluster, if its route leads there.
+ * @returns false when it runs here
+ */
+async function runDelegated(parts: StatementParts, startMs: number): Promise<boolean> {
+  const { deps, run, submission, analysis } = parts
+  const { delegation } = deps
+  if (!delegation) return false
+  const query = run.aggregate.intended
+  const resourceGroup = query.kind === 'NONE' ? submission.created.resourceGroup : groupOfQuery(query)
+  const rightsOf = deps.objectsOf(run.identity)
+  const routed = await routeStatement(delegation, {
+    submission,
+    survey: await analysis.survey(),
+    identity: run.identity,
+    resourceGroup,
+    rightsOf,
+  })
+  if (!routed) return false
+  submission.text.forget()
+  const analysisNanos = Math.round((deps.clock.monotonicMs() - startMs) * 1e6)
+  await runRemoteStatement(delegation, run, { ...routed, analysisNanos })
+  return true
 }
 
 /** Continues a planned query after a restart: it is not planned again, and published pages are not computed again. */
@@ -67,6 +96,7 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
   waiters.planIsKnown()
   admission.occupy()
   if (run.aggregate.intended.kind === 'FINISHING') return
+  if (planned.route === 'delegated') return resumeDelegated(parts, planned)
   const plan = recordedPlan(planned)
   // EXPLAIN ANALYZE reports the figures of one run, and that run was interrupted.
   if (plan && resultStage(plan.stages)?.output === 'none')
@@ -87,6 +117,16 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
   if (created.redacted) throw secretsNotKept()
   // No stage computes: session statements, CALL and EXPLAIN give the same answer again.
   await carryOut(parts, await analysis.analyze(), 0)
+}
+
+async function resumeDelegated({ deps, run, submission }: StatementParts, planned: Planned): Promise<void> {
+  if (!deps.delegation)
+    throw new EngineError(
+      'REMOTE_HOST_GONE',
+      'The statement runs at a cluster, and this coordinator has none configured',
+    )
+  const { created, text, session } = submission
+  await resumeRemoteStatement(deps.delegation, run, planned, created.redacted ? undefined : { sql: text.sql, session })
 }
 
 /** The properties that the statement sets for itself. */

@@ -17,6 +17,7 @@ import type { PageMemory } from '../results/page-memory.ts'
 import type { PostedTexts } from '../secrets/posted-texts.ts'
 import type { StatementRights } from '../session/session-context.ts'
 import type { Ending } from '../stream/ending.ts'
+import type { Delegation } from './delegation.ts'
 import type { ServerBounds } from './query-limits.ts'
 import type { WriteGuard } from './write-guard.ts'
 
@@ -56,6 +57,8 @@ export interface ExecutionDeps extends StatementRights {
   readonly client: WorkerClient
   readonly hub: TaskHub
   readonly cleaner: TaskCleaner
+  /** The clusters behind this server; undefined where none are configured. */
+  readonly delegation: Delegation | undefined
   /** Whether another small task may be profiled now, while `running` tasks run. */
   readonly profiles: (running: number) => boolean
 

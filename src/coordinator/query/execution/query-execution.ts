@@ -3,6 +3,7 @@ import { groupOfQuery, initialQueryState, isTerminal } from '../stream/state.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../telemetry/trace-context.ts'
 import type { QueryId } from '../../../shared/ids.ts'
 import type { QueryExecution, Resumption, Submission } from '../registry/query-handle.ts'
+import type { RemoteAnswers } from '../registry/remote-answers.ts'
 import { canceledByClient } from '../stream/ending.ts'
 import { createQueryAggregate, type QueryAggregate, type QueryStep } from '../stream/query-aggregate.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
@@ -64,9 +65,13 @@ class Execution implements QueryExecution {
   readonly firstToken: number
   readonly #parts: ExecutionParts
   #headers: readonly ResponseHeader[] | undefined
+  #remote: RemoteAnswers | undefined
 
   constructor(deps: ExecutionDeps, queryId: QueryId, submission: Submission, resumed: Resumption | undefined) {
-    const parts = putTogether(deps, queryId, submission, resumed, (headers) => void (this.#headers = headers))
+    const parts = putTogether(deps, queryId, submission, resumed, {
+      keepHeaders: (headers) => void (this.#headers = headers),
+      keepRemote: (answers) => void (this.#remote = answers),
+    })
     const { admission, analysis, completion, limits, recorder, waiters } = parts
     this.queryId = queryId
     this.#parts = parts
@@ -105,6 +110,10 @@ class Execution implements QueryExecution {
 
   get responseHeaders(): readonly ResponseHeader[] | undefined {
     return this.#headers
+  }
+
+  get remote(): QueryExecution['remote'] {
+    return this.#remote
   }
 
   get followed(): boolean {
@@ -182,7 +191,7 @@ function putTogether(
   queryId: QueryId,
   submission: Submission,
   resumed: Resumption | undefined,
-  keepHeaders: ExecutionParts['keepHeaders'],
+  kept: Pick<ExecutionParts, 'keepHeaders' | 'keepRemote'>,
 ): ExecutionParts {
   const { cleaner, clock, groups, onInternalError, onUnrecorded } = deps
   const { created, held } = submission
@@ -259,7 +268,7 @@ function putTogether(
   const { session } = created
   const query = { queryId, user: session.user, identity: identityOf(session), startTimeMillis, aggregate }
   const ofLife = { work, waiters, admission, analysis, figures, limits, completion }
-  return { deps, query, recorder, ...ofLife, held, pages, spanContext, keepHeaders }
+  return { deps, query, recorder, ...ofLife, held, pages, spanContext, ...kept }
 }
 
 /** A recorder that stops when this process stops: the successor then records those events. */

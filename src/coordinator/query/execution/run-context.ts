@@ -10,6 +10,7 @@ import { loadSplits, readsSystem } from '../../dispatch/catalog-metadata.ts'
 import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { QueryEventOf } from '../stream/events.ts'
+import type { RemoteAnswers } from '../registry/remote-answers.ts'
 import type { PageMemory } from '../results/page-memory.ts'
 import { checkPlanSize, plannedData, withTimes, type PlanFacts } from '../stream/planned-data.ts'
 import type { QueryAggregate, QueryStep } from '../stream/query-aggregate.ts'
@@ -67,6 +68,8 @@ export interface RunContext {
   /** Registers work that begins now, so that a cancel reaches it. @returns a function to call when it has ended */
   readonly onWork: OngoingWork['add']
   onStats(taskId: TaskId, stats: TaskStats): void
+  /** Registers the answers of the cluster that runs the statement: polls of the client go there. */
+  onRemote(answers: RemoteAnswers): void
   /** Keeps a page whose bytes are in memory anyway. */
   onPage(token: number, bytes: Buffer): void
 }
@@ -88,6 +91,7 @@ export interface ExecutionParts {
   /** The traceparent for whatever an entity of the query causes: it becomes a child of the entity's span. */
   readonly spanContext: (name: 'query' | 'stage', entity: string) => string | undefined
   readonly keepHeaders: RunContext['keepHeaders']
+  readonly keepRemote: (answers: RemoteAnswers) => void
 }
 
 export function createRunContext(parts: ExecutionParts): RunContext {
@@ -135,6 +139,10 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     onStats(taskId, stats) {
       figures.progressed(taskId, stats)
       limits.check()
+    },
+    onRemote(answers) {
+      parts.keepRemote(answers)
+      waiters.wake()
     },
     onPage: (token, bytes) => pages.set(token, bytes),
   }

@@ -27,6 +27,8 @@ export async function runPlan(
       return undefined
     case 'local':
       return runOnWorkers(deps, run, plan, planned)
+    case 'delegated':
+      throw new Error('A cluster carries a delegated plan out')
     default:
       return unreachable(plan.route)
   }

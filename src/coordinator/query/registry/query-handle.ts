@@ -9,6 +9,7 @@ import type { QueryAggregate } from '../stream/query-aggregate.ts'
 import type { PostedStatement } from '../secrets/query-secrets.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
 import type { LiveQuery } from '../stream/state.ts'
+import type { RemoteAnswers } from './remote-answers.ts'
 import type { QueryTotals } from '../statistics/totals.ts'
 
 /** An accepted statement. */
@@ -38,6 +39,8 @@ export interface QueryExecution {
   readonly firstToken: number
   /** Bytes of this process's memory that the query holds, about; after its end, the bytes that it held until then. */
   readonly bytes: number
+  /** The answers of the cluster that runs the statement; undefined for statements that run here. */
+  readonly remote: RemoteAnswers | undefined
   /** Whether a client has ever asked for a nextUri of the query. */
   readonly followed: boolean
   /** Notes that the client follows: statements that change anything continue now. */

@@ -7,6 +7,7 @@ import type { QueryExecution } from '../registry/query-handle.ts'
 import type { QueryRegistry } from '../registry/query-registry.ts'
 import { isBesideLog, type ResultPageSource } from './result-page-source.ts'
 import { isTerminal, type KnownQuery } from '../stream/state.ts'
+import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
 import { lookUpMs, timely, type StillWriting } from './still-writing.ts'
 import {
   failedAnswer,
@@ -37,6 +38,8 @@ interface Poll {
   readonly execution: QueryExecution
   readonly view: StatementView
   readonly token: number
+  /** The page at a cluster that the client's address carries. */
+  readonly relayed: RelayedPage | undefined
   /** Milliseconds left of the request's time. */
   readonly leftMs: number
 }
@@ -63,7 +66,12 @@ export class LiveAnswers {
   }
 
   /** Answers a poll; waits for something new at most `waitMs`. */
-  async poll(execution: QueryExecution, token: number, waitMs: number): Promise<StatementAnswer> {
+  async poll(
+    execution: QueryExecution,
+    token: number,
+    waitMs: number,
+    relayed?: RelayedPage,
+  ): Promise<StatementAnswer> {
     const { clock, registry, stillWriting } = this.#deps
     registry.touch(execution.queryId)
     execution.follow()
@@ -84,7 +92,7 @@ export class LiveAnswers {
       const answer =
         query.kind === 'NONE'
           ? undefined
-          : await this.#answerPoll({ execution, view: viewOf(execution, query), token, leftMs })
+          : await this.#answerPoll({ execution, view: viewOf(execution, query), token, relayed, leftMs })
       if (answer) return answer
       if (leftMs <= 0) return statusOf(execution, token)
       await execution.news(revision, leftMs)
@@ -96,6 +104,7 @@ export class LiveAnswers {
     const { view, token, leftMs } = at
     const { query } = view
     if (query.kind === 'FAILED') return failedAnswer(view, query.failure)
+    if (query.planned?.route === 'delegated') return answerRemote(at)
     if (token < query.pages.length) return this.#answerPage(at)
     if (isComplete(query) && token === query.pages.length) return answerEnd(at, undefined)
     if (query.kind !== 'FINISHED') return undefined
@@ -146,6 +155,17 @@ export class LiveAnswers {
     this.#recorded.set(execution, now)
     execution.recordDelivery(token, rows, bytesIn(bytes))
   }
+}
+
+/** The answer of the cluster that runs the statement. Its pages are not in the log. */
+async function answerRemote({
+  execution,
+  view: { query },
+  token,
+  relayed,
+  leftMs,
+}: Poll): Promise<StatementAnswer | undefined> {
+  return execution.remote?.poll({ query, token, relayed, waitMs: Math.max(0, leftMs) })
 }
 
 /** The last answer of the result; it is given once the query's end is valid. */

@@ -3,9 +3,7 @@ import type { BodyParts } from '../../../shared/body-parts.ts'
 import { failureOf, type Failure } from '../../../shared/engine-error.ts'
 import type { KnownQuery } from '../stream/state.ts'
 import type { TaskId } from '../../../shared/ids.ts'
-import type { RemoteColumn, RemoteTail } from '../../clusters/relay/relay-port.ts'
-import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
-import type { ResponseHeader } from '../session/session-headers.ts'
+import type { RelayedQueryAnswer } from '../registry/remote-answers.ts'
 
 /** The answer to a client about a query at one token. */
 export type StatementAnswer =
@@ -20,26 +18,6 @@ export interface QueryAnswer extends StatementView {
   readonly failure: Failure | undefined
   /** True when this answer is final: a repeated request gets the same bytes. */
   readonly settled: boolean
-}
-
-/** The answer of the cluster that runs the query. Its rows are passed on while they arrive. */
-export interface RelayedQueryAnswer {
-  readonly kind: 'relayed'
-  readonly query: KnownQuery
-  /** The page that follows, at the next token; undefined on the last answer. */
-  readonly next: RelayedPage | undefined
-  /** The stage that `partialCancelUri` ends early; undefined where the cluster offers none. */
-  readonly cancelableStage: number | undefined
-  readonly columns: readonly RemoteColumn[] | undefined
-  /** The changes of the session that the client must apply. */
-  readonly headers: readonly ResponseHeader[]
-  /** The JSON array of the rows, in parts; undefined where there are none. Its reader always begins to read. */
-  readonly data: AsyncIterable<Buffer> | undefined
-  /**
-   * What stands behind the rows. The client gets it, and with it the end of the answer, once this resolves. If it
-   * rejects, the answer is cut off, and the client asks for the same page again.
-   */
-  readonly tail: Promise<RemoteTail>
 }
 
 /** The data that every answer about a query has. */

@@ -64,6 +64,12 @@ export interface StatementServiceDeps extends SubmitDeps {
   readonly epoch: number
 }
 
+/** A page of a result, and the page at a cluster that the client's address carries. */
+interface AskedPage {
+  readonly token: number
+  readonly relayed: RelayedPage | undefined
+}
+
 /**
  * The statements of clients. Which part answers depends on where the query is:
  *
@@ -81,13 +87,13 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
   const live = new LiveAnswers({ clock, registry, pages, stillWriting })
   const past = createPastAnswers({ clock, pages, answersKeptMs: deps.limits.answersKeptMs })
 
-  async function pollLogged(queryId: QueryId, token: number, waitMs: number): Promise<StatementAnswer> {
+  async function pollLogged(queryId: QueryId, { token, relayed }: AskedPage, waitMs: number): Promise<StatementAnswer> {
     const { state } = await timely(readQuery(log, queryId), waitMs)
     if (state.kind === 'NONE') {
       await stillWriting(lookUpMs(waitMs))
       return { kind: 'unknown' }
     }
-    return isEnded(state) ? past(state, token, waitMs) : pollUnclaimed(state, token, waitMs)
+    return isEnded(state) ? past(state, token, waitMs) : pollUnclaimed(state, { token, relayed }, waitMs)
   }
 
   async function readOwner(queryId: QueryId): Promise<QueryOwner | undefined> {
@@ -100,11 +106,15 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
    * Answers for a query that is open in the log but not here: recovery has not reached it, or another coordinator has
    * it.
    */
-  async function pollUnclaimed(query: LiveQuery, token: number, waitMs: number): Promise<StatementAnswer> {
+  async function pollUnclaimed(
+    query: LiveQuery,
+    { token, relayed }: AskedPage,
+    waitMs: number,
+  ): Promise<StatementAnswer> {
     const until = clock.monotonicMs() + waitMs
     for (let left = waitMs; left > 0; left = until - clock.monotonicMs()) {
       const execution = registry.get(query.queryId)
-      if (execution) return live.poll(execution, token, left)
+      if (execution) return live.poll(execution, token, left, relayed)
       await registry.added(left)
     }
     return statusAnswer({ query, liveStats: new Map(), queuedReason: undefined }, token)
@@ -112,10 +122,10 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
 
   return {
     submit: (statement) => submitStatement(deps, statement),
-    async poll(queryId, token, waitMs) {
+    async poll(queryId, token, waitMs, relayed) {
       if (!isQueryId(queryId)) return { kind: 'unknown' }
       const execution = registry.get(queryId)
-      return execution ? live.poll(execution, token, waitMs) : pollLogged(queryId, token, waitMs)
+      return execution ? live.poll(execution, token, waitMs, relayed) : pollLogged(queryId, { token, relayed }, waitMs)
     },
     async cancel(queryId, ending, waitMs) {
       if (!isQueryId(queryId)) return 'unknown'

@@ -71,7 +71,9 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
         ? [{ type: 'TaskCreated', time: at, data: command.data }]
         : []
     case 'ReportProgress':
-      return planned && command.data.tasks.length > 0 ? [{ type: 'QueryProgressed', time: at, data: command.data }] : []
+      return planned && (command.data.tasks.length > 0 || command.data.remote)
+        ? [{ type: 'QueryProgressed', time: at, data: command.data }]
+        : []
     case 'FinishTask': {
       const task = state.tasks.get(command.data.taskId)
       if (!planned || (task && isTaskTerminal(task.state)) || (!task && command.data.stage !== ROOT_STAGE)) return []

@@ -271,6 +271,21 @@ export const queryEventSchemas = {
         .record(z.string(), z.string())
         .optional()
         .describe('Session properties that the statement sets for itself (WITH SESSION); absent if it sets none'),
+      routed: z
+        .object({
+          to: z.enum(['group', 'cluster']),
+          name: z.string().describe('Of the group or cluster'),
+          rule: z.string().optional().describe('The routing rule that decided; absent where no rule did'),
+          grade: z
+            .enum(['analysed', 'named', 'unchecked'])
+            .describe('How far the statement was checked here before it was sent'),
+          readOnly: z.boolean().describe('Whether it may run again on another cluster'),
+          bytes: count.optional().describe('The bytes that the statement would read, where a rule asked for them'),
+          skipped: z.array(z.object({ rule: z.string(), why: z.string() })),
+          fallback: z.boolean().optional().describe('Whether the fallback of the rule was taken'),
+        })
+        .optional()
+        .describe('Where the statement was delegated to, and why; absent where it runs here'),
       lineage: lineageSchema
         .optional()
         .describe(
@@ -288,6 +303,14 @@ export const queryEventSchemas = {
       attempt: count,
       retryOf: taskIdSchema.optional(),
       retryReason: z.string().optional(),
+      remote: z
+        .object({
+          cluster: z.string(),
+          queryId: z.string().describe('The id of the query at the cluster'),
+          uri: z.string().describe('The first address at the cluster, sealed; hidden from users'),
+        })
+        .optional()
+        .describe('The cluster that runs the statement in place of a worker'),
     })
     .describe('A stage is given to a worker as a task; tasks of the coordinator have no such event'),
   TaskFailed: z
@@ -321,6 +344,10 @@ export const queryEventSchemas = {
   QueryProgressed: z
     .object({
       tasks: z.array(z.object({ taskId: taskIdSchema, state: z.enum(taskStates), stats: taskStatsSchema })),
+      remote: z
+        .object({ taskId: taskIdSchema, uri: z.string().describe('Sealed; hidden from users') })
+        .optional()
+        .describe('An address at the cluster by which a successor keeps the query alive there'),
     })
     .describe('Figures of running tasks'),
   ResultPagesPublished: z
@@ -408,13 +435,13 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   QueryCreated: 2,
   QueryQueued: 1,
   QueryAdmitted: 1,
-  QueryPlanned: 6,
-  TaskCreated: 1,
-  TaskFailed: 2,
+  QueryPlanned: 7,
+  TaskCreated: 2,
+  TaskFailed: 3,
   TaskRetried: 1,
   TaskCanceled: 1,
   TaskFinished: 1,
-  QueryProgressed: 1,
+  QueryProgressed: 2,
   ResultPagesPublished: 3,
   ResultsDelivered: 1,
   ResultPagesLost: 1,
@@ -422,7 +449,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   WriteCommitted: 2,
   QueryRecovered: 1,
   QueryFinished: 2,
-  QueryFailed: 4,
+  QueryFailed: 5,
 }
 
 export type QueryEventType = keyof typeof queryEventSchemas

@@ -98,7 +98,7 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
       if (state.kind !== 'QUEUED' && state.kind !== 'PLANNING') return state
       return { planned: event.data, plannedAt: event.time, ...state, kind: 'STARTING' }
     case 'TaskCreated': {
-      const { taskId, stage, nodeId, nodeUrl, attempt, retryOf, retryReason } = event.data
+      const { taskId, stage, nodeId, nodeUrl, attempt, retryOf, retryReason, remote } = event.data
       if (!isPlanned(state) || state.tasks.has(taskId)) return state
       return withTask(state, {
         taskId,
@@ -110,6 +110,7 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
         createdAt: event.time,
         ...(retryOf === undefined ? {} : { retryOf }),
         ...(retryReason === undefined ? {} : { retryReason }),
+        ...(remote === undefined ? {} : { remote }),
       })
     }
     case 'TaskFinished': {
@@ -143,6 +144,9 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
         if (known && !isTaskTerminal(known.state) && !isTaskTerminal(taskState))
           tasks.set(taskId, { ...known, state: taskState, stats })
       }
+      const { remote } = event.data
+      const moved = remote && tasks.get(remote.taskId)
+      if (remote && moved?.remote) tasks.set(moved.taskId, { ...moved, remote: { ...moved.remote, uri: remote.uri } })
       return running({ ...state, tasks })
     }
     case 'ResultPagesPublished': {

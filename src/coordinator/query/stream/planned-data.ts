@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { makePlan, resultStage, type PlanRoute, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
+import { makePlan, resultStage, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { ROOT_STAGE } from '../../../shared/ids.ts'
 import type { FrontEndTimes, Lineage, LineageSource, PlanNode, ResultColumn, Warning } from '../../../sql/front-end.ts'
@@ -23,6 +23,7 @@ export interface PlanFacts {
   readonly ordered?: boolean
   readonly outline?: PlanNode
   readonly write?: Planned['write']
+  readonly routed?: Planned['routed']
   readonly lineage?: Planned['lineage'] | undefined
   /** The properties that the statement sets for itself. */
   readonly properties?: Readonly<Record<string, string>> | undefined
@@ -37,7 +38,7 @@ export type FileDigests = Readonly<Record<string, string>>
  * @param files in force at the analysis
  */
 export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {}): Planned {
-  const { updateType, outline, write, properties, lineage } = facts
+  const { updateType, outline, write, routed, properties, lineage } = facts
   return {
     queryType: facts.queryType,
     route: facts.plan?.route ?? 'coordinator',
@@ -65,6 +66,7 @@ export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {
     ...(updateType === undefined ? {} : { updateType }),
     ...(outline === undefined ? {} : { outline }),
     ...(write === undefined ? {} : { write }),
+    ...(routed === undefined ? {} : { routed }),
     ...(properties === undefined ? {} : { sessionProperties: { ...properties } }),
     ...(lineage === undefined ? {} : { lineage }),
     ...(Object.keys(files).length === 0 ? {} : { files }),
@@ -146,18 +148,13 @@ export function withTimes(facts: PlanFacts, times: FrontEndTimes | undefined): P
 export function recordedPlan({ queryType, route, stages }: Planned): QueryPlan | undefined {
   const result = resultStage(stages)
   if (!result) return undefined
-  return makePlan(recordedRoute(route), stages.map(recordedStage), resultOf(queryType, result))
+  return makePlan(route, stages.map(recordedStage), resultOf(queryType, result))
 }
 
 /** Where the rows of the statement go. No field says so: it follows from the statement. */
 function resultOf(queryType: string, result: Planned['stages'][number]): 'client' | 'table' | 'none' {
   if ((result.fragment?.write ?? result.withheld?.target) !== undefined) return 'table'
   return queryType === 'EXPLAIN' && result.id !== ROOT_STAGE ? 'none' : 'client'
-}
-
-function recordedRoute(route: Planned['route']): PlanRoute {
-  if (route === 'delegated') throw new Error('No version of the planner makes a delegated plan')
-  return route
 }
 
 function recordedStage(stage: Planned['stages'][number]): Omit<Stage, 'output'> {

@@ -22,6 +22,8 @@ export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesE
   if (!isRecord(data)) return data
   if (type === 'QueryPlanned' && Array.isArray(data['stages']))
     return { ...data, stages: data['stages'].map(shownStage), ...shownTables(data['tables'], data['stages']) }
+  if (type === 'TaskCreated' && isRecord(data['remote'])) return { ...data, remote: without(data['remote'], 'uri') }
+  if (type === 'QueryProgressed') return without(data, 'remote')
   if (type === 'FileKept') return without(data, 'text')
   if (type === 'QueryFinished') return without(data, 'digest')
   if (type === 'ResultPagesPublished' && Array.isArray(data['pages']))

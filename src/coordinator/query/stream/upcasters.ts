@@ -12,16 +12,26 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   // At that time results had no digests.
   QueryFinished: { 1: (data) => data },
   // Earlier versions lacked, in this order: statements that change something; withheld fragments; properties that the
-  // statement set; files of the analysis; some names of errors, and the mark on scans that only the rules read. Nothing
+  // statement set; files of the analysis; some names of errors, and the mark on scans that only the rules read; routes to clusters. Nothing
   // must be added.
-  QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data, 5: (data) => data },
+  QueryPlanned: {
+    1: (data) => data,
+    2: (data) => data,
+    3: (data) => data,
+    4: (data) => data,
+    5: (data) => data,
+    6: (data) => data,
+  },
+  // At that time no cluster ran tasks.
+  TaskCreated: { 1: (data) => data },
+  QueryProgressed: { 1: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
   // At that time unreadable files had no errors of their own.
-  TaskFailed: { 1: (data) => data },
+  TaskFailed: { 1: (data) => data, 2: (data) => data },
   // At first only the stream `system` named the user that ended a query; then no statement could end one; then fewer
-  // errors had names.
-  QueryFailed: { 1: (data) => data, 2: (data) => data, 3: (data) => data },
+  // errors had names, and no cluster ran statements.
+  QueryFailed: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data },
 }
 
 const firstPrepared = z.object({

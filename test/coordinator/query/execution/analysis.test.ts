@@ -35,11 +35,11 @@ function analysisOf(frontEnd: ThreadedFrontEnd, metadata: MetadataPort, text: St
 
 /** A front end that finds a write in each text. */
 const writing = {
-  async bind(text) {
+  async bind(text: Parameters<ThreadedFrontEnd['bind']>[0]) {
     text.parse()
     return { kind: 'write' } as BoundStatement
   },
-} as ThreadedFrontEnd
+} as Partial<ThreadedFrontEnd> as ThreadedFrontEnd
 
 it('an analysis yields to the event loop before it starts and after each catalog call', async () => {
   const reported: string[] = []
@@ -48,13 +48,13 @@ it('an analysis yields to the event loop before it starts and after each catalog
     reported.push('work')
   }
   const frontEnd = {
-    async bind(_text, _session, metadata) {
+    async bind(...[, , metadata]: Parameters<ThreadedFrontEnd['bind']>) {
       work()
       await metadata.tables('tpch')
       work()
       return literals
     },
-  } as ThreadedFrontEnd
+  } as Partial<ThreadedFrontEnd> as ThreadedFrontEnd
   // One answer for all analyses at the same moment.
   const tables = nextLoopPass().then(() => [])
   const metadata = { tables: () => tables } as Partial<MetadataPort> as MetadataPort

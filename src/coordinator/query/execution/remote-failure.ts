@@ -1,0 +1,62 @@
+import { EngineError, type ErrorName } from '../../../shared/engine-error.ts'
+import { errorTable, type ErrorType } from '../../../shared/error-table.ts'
+import type { ClusterLost, RemoteError } from '../../clusters/relay/relay-port.ts'
+
+const NEAREST: Readonly<Record<ErrorType, ErrorName>> = {
+  USER_ERROR: 'GENERIC_USER_ERROR',
+  INTERNAL_ERROR: 'GENERIC_INTERNAL_ERROR',
+  INSUFFICIENT_RESOURCES: 'GENERIC_INSUFFICIENT_RESOURCES',
+  EXTERNAL: 'GENERIC_INTERNAL_ERROR',
+}
+
+/** The failure of a statement at its cluster, as the error of the query: with the cluster's own name, code and place. */
+export function remoteFailure(cluster: string, error: RemoteError): EngineError {
+  const { errorName, errorCode, errorLocation: location } = error
+  const errorType = isErrorType(error.errorType) ? error.errorType : 'INTERNAL_ERROR'
+  // The message of a located error begins with its place, here as there.
+  const message = location ? error.message.replace(/^line \d+:\d+: /, '') : error.message
+  return new EngineError(nearestName(errorName, errorType), message, {
+    location,
+    remote: { cluster, errorName, errorCode, errorType },
+  })
+}
+
+function nearestName(errorName: string, errorType: ErrorType): ErrorName {
+  return isErrorName(errorName) ? errorName : NEAREST[errorType]
+}
+
+function isErrorName(name: string): name is ErrorName {
+  return Object.hasOwn(errorTable, name)
+}
+
+function isErrorType(type: string): type is ErrorType {
+  return Object.hasOwn(NEAREST, type)
+}
+
+/** Why a statement whose cluster was lost cannot go on. */
+export type LostCause =
+  /** A part of the result was sent: another run may have other rows, or the same ones in another order. */
+  | 'rows_sent'
+  /** The statement changes something, and it may have begun. */
+  | 'may_have_run'
+  | 'no_attempts_left'
+
+/** The error of a query whose cluster was lost. */
+export function lostClusterFailure(error: ClusterLost, cause: LostCause): EngineError {
+  switch (cause) {
+    case 'rows_sent':
+      return new EngineError(
+        'REMOTE_HOST_GONE',
+        `${error.message}. A part of the result had been sent, so the statement cannot run again elsewhere: submit it again`,
+        { cause: error },
+      )
+    case 'may_have_run':
+      return new EngineError(
+        'REMOTE_HOST_GONE',
+        `${error.message}. It is not known whether the statement was carried out: look before you submit it again`,
+        { cause: error },
+      )
+    case 'no_attempts_left':
+      return new EngineError('REMOTE_HOST_GONE', error.message, { cause: error })
+  }
+}

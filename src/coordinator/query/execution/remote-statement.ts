@@ -1,0 +1,335 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Cluster, ClusterSlot, ClusterTarget } from '../../clusters/cluster.ts'
+import { ClusterLost, type RemoteUri } from '../../clusters/relay/relay-port.ts'
+import { DELEGATED_PLAN, REMOTE_STAGE } from '../../../planner/query-plan.ts'
+import { isTaskTerminal } from '../../../execution/api/task.ts'
+import { EngineError } from '../../../shared/engine-error.ts'
+import { parseNodeId, taskId as makeTaskId, type NodeId, type TaskId } from '../../../shared/ids.ts'
+import { unreachable } from '../../../shared/unreachable.ts'
+import type { QueryCommand } from '../stream/decider.ts'
+import type { QueryEventOf, QuerySession } from '../stream/events.ts'
+import type { TaskRecord } from '../stream/state.ts'
+import type { RunContext } from './run-context.ts'
+import { Suspended } from './suspended.ts'
+import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
+import { RemoteRun, type RemoteEnd, type RemoteOutcome } from './remote-run.ts'
+import type { RemoteDeps, Routed } from './delegation.ts'
+import { remoteStatement } from './remote-session.ts'
+import { remoteTaskStats, runningTaskStats } from './remote-stats.ts'
+
+/** A statement that runs at a cluster. */
+export interface DelegatedStatement {
+  readonly routed: Routed
+  readonly queryType: string
+  readonly sql: string
+  readonly session: QuerySession
+  readonly analysisNanos: number
+}
+
+/** How many clusters a statement is posted to before it fails: a POST starts nothing. */
+const MOST_POSTS = 3
+/** How long the figures of an ended query may take, milliseconds. */
+const FIGURES_MS = 1_000
+
+/**
+ * Delegates a statement to a cluster. The plan and the task are valid in the log before the first GET, which starts the
+ * statement there. A read runs again at another cluster while none of its rows were sent; a write never does.
+ * @throws EngineError
+ */
+export async function runRemoteStatement(
+  deps: RemoteDeps,
+  run: RunContext,
+  statement: DelegatedStatement,
+): Promise<void> {
+  const { routed, queryType, analysisNanos } = statement
+  // A client repeats a POST whose answer was lost: what changes something begins once its client follows.
+  if (!routed.readOnly) await run.leaveUntilFollowed()
+  run.signal.throwIfAborted()
+  const plan = run.planned({
+    queryType,
+    plan: DELEGATED_PLAN,
+    columns: [],
+    tables: [],
+    analysisNanos,
+    planningNanos: 0,
+    routed,
+  })
+  await runAttempts(deps, run, statement, { plan, number: 0, lost: undefined })
+}
+
+/** Goes on with a delegated statement that another coordinator began. */
+export async function resumeRemoteStatement(
+  deps: RemoteDeps,
+  run: RunContext,
+  planned: QueryEventOf<'QueryPlanned'>['data'],
+  statement: Pick<DelegatedStatement, 'sql' | 'session'> | undefined,
+): Promise<void> {
+  const { routed, queryType } = planned
+  if (!routed) throw new Error('a delegated plan names its route')
+  const query = run.aggregate.intended
+  const task = query.kind === 'NONE' ? undefined : openTask([...query.tasks.values()])
+  const delegated = statement && { ...statement, routed, queryType, analysisNanos: 0 }
+  const number = query.kind === 'NONE' ? 0 : query.recoveries * 1000
+  if (!task?.remote) {
+    // The POST of the statement started nothing.
+    if (!delegated)
+      throw new EngineError(
+        'COORDINATOR_RESTARTED',
+        'The coordinator was restarted before the statement began; submit it again',
+      )
+    if (!routed.readOnly) await run.leaveUntilFollowed()
+    return runAttempts(deps, run, delegated, { plan: undefined, number, lost: undefined })
+  }
+  const uri = deps.seal.openUri(task.taskId, task.remote.uri)
+  const slot = deps.clusters.adopt(task.remote.cluster)
+  if (!uri || !slot)
+    throw new EngineError(
+      'REMOTE_HOST_GONE',
+      `Cluster ${task.remote.cluster}, which runs the statement, is no longer configured`,
+    )
+  const begun = { slot, taskId: task.taskId, remoteId: task.remote.queryId, uri, attempt: task.attempt }
+  const outcome = await followAttempt(deps, run, begun)
+  const lost = await settle(deps, run, begun, routed, outcome)
+  if (!lost) return
+  if (!delegated) throw lostClusterFailure(lost.error, 'no_attempts_left')
+  await runAttempts(deps, run, delegated, { plan: undefined, number, lost })
+}
+
+interface BegunAttempt {
+  readonly slot: ClusterSlot
+  readonly taskId: TaskId
+  readonly remoteId: string
+  readonly uri: RemoteUri
+  readonly attempt: number
+}
+
+interface LostAttempt {
+  readonly taskId: TaskId
+  readonly attempt: number
+  readonly error: ClusterLost
+}
+
+interface Beginning {
+  /** To record together with the first task; undefined when it is recorded. */
+  readonly plan: QueryCommand | undefined
+  /** The number of the first task. */
+  readonly number: number
+  readonly lost: LostAttempt | undefined
+}
+
+async function runAttempts(
+  deps: RemoteDeps,
+  run: RunContext,
+  statement: DelegatedStatement,
+  from: Beginning,
+): Promise<void> {
+  let { plan, lost } = from
+  for (let number = from.number; ; number++) {
+    const attempt = lost ? lost.attempt + 1 : 0
+    if (lost && attempt >= run.limits.attempts) throw lostClusterFailure(lost.error, 'no_attempts_left')
+    const posted = await post(deps, run, statement, lost?.error.cluster)
+    const taskId = makeTaskId(run.queryId, REMOTE_STAGE, number)
+    const begun: BegunAttempt = { ...posted, taskId, attempt }
+    const commands = beginning(deps, begun, plan, lost)
+    await run.record(commands).catch((error: unknown) => {
+      posted.slot.leave()
+      throw error
+    })
+    plan = undefined
+    const outcome = await followAttempt(deps, run, begun)
+    lost = await settle(deps, run, begun, statement.routed, outcome)
+    if (!lost) return
+  }
+}
+
+function beginning(
+  { seal }: RemoteDeps,
+  { slot, taskId, remoteId, uri, attempt }: BegunAttempt,
+  plan: QueryCommand | undefined,
+  lost: LostAttempt | undefined,
+): readonly QueryCommand[] {
+  const { cluster } = slot
+  const reason = lost && 'cluster_lost'
+  return [
+    ...(plan ? [plan] : []),
+    ...(lost
+      ? [{ type: 'RetryTask' as const, data: { taskId: lost.taskId, newTaskId: taskId, reason: 'cluster_lost' } }]
+      : []),
+    {
+      type: 'CreateTask',
+      data: {
+        taskId,
+        stage: REMOTE_STAGE,
+        nodeId: nodeOf(cluster),
+        nodeUrl: cluster.url.origin,
+        splits: 0,
+        attempt,
+        ...(lost && reason ? { retryOf: lost.taskId, retryReason: reason } : {}),
+        remote: { cluster: cluster.name, queryId: remoteId, uri: seal.sealUri(taskId, uri) },
+      },
+    },
+  ]
+}
+
+/**
+ * Posts the statement to a cluster of its route.
+ * @throws EngineError when no cluster takes it
+ */
+async function post(
+  { clusters, relay }: RemoteDeps,
+  run: RunContext,
+  { routed, sql, session }: DelegatedStatement,
+  avoid: string | undefined,
+): Promise<Pick<BegunAttempt, 'slot' | 'remoteId' | 'uri'>> {
+  const target: ClusterTarget = routed.to === 'group' ? { group: routed.name } : { cluster: routed.name }
+  const refusals: string[] = []
+  for (let failed = avoid; refusals.length < MOST_POSTS;) {
+    const slot = await clusters.slot(target, {
+      user: run.user,
+      signal: run.signal,
+      ...(failed === undefined ? {} : { avoid: failed }),
+    })
+    try {
+      const { cluster } = slot
+      const statement = remoteStatement(sql, session, {
+        user: cluster.runAs === 'caller' ? session.user : undefined,
+        traceparent: run.spanOf(REMOTE_STAGE),
+      })
+      return { slot, ...(await relay.post(cluster, statement, run.signal)) }
+    } catch (error) {
+      slot.leave()
+      run.signal.throwIfAborted()
+      if (!(error instanceof ClusterLost)) throw error
+      refusals.push(error.message)
+      failed = error.cluster
+      if (error.retryAfterMs) await sleep(error.retryAfterMs, undefined, { signal: run.signal })
+    }
+  }
+  throw new EngineError('REMOTE_HOST_GONE', `No cluster took the statement. ${refusals.join('; ')}`)
+}
+
+/** Follows an attempt until it has ended, and frees its slot once nothing of it runs at the cluster. */
+async function followAttempt(
+  deps: RemoteDeps,
+  run: RunContext,
+  begun: BegunAttempt,
+): Promise<{ readonly outcome: RemoteOutcome; readonly remote: RemoteRun }> {
+  const { slot, taskId, uri, attempt } = begun
+  const { cluster } = slot
+  const remote = new RemoteRun(
+    {
+      relay: deps.relay,
+      clock: deps.clock,
+      onStats: (work) => run.onStats(taskId, runningTaskStats(work)),
+      onExecuting: (executing) =>
+        void run
+          .record([
+            {
+              type: 'ReportProgress',
+              data: { tasks: [], remote: { taskId, uri: deps.seal.sealUri(taskId, executing) } },
+            },
+          ])
+          .catch(() => {}),
+    },
+    { cluster, attempt, firstUri: uri },
+    run.signal,
+  )
+  run.onRemote(remote)
+  try {
+    return { remote, outcome: await untilAborted(run.signal, remote.outcome) }
+  } finally {
+    remote.stop()
+    const { reason } = run.signal as { reason: unknown }
+    const ended = run.signal.aborted && !(reason instanceof Suspended)
+    // The slot is given on when the cluster has ended the query: else more would run there than it may.
+    if (ended)
+      void deps.relay
+        .cancel(cluster, remote.uri)
+        .catch(() => {})
+        .finally(() => slot.leave())
+    else slot.leave()
+  }
+}
+
+function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error)
+    if (signal.aborted) return abort()
+    signal.addEventListener('abort', abort, { once: true })
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}
+
+/**
+ * Records the end of an attempt.
+ * @returns the attempt when the statement must run again
+ * @throws EngineError when the query fails
+ */
+async function settle(
+  deps: RemoteDeps,
+  run: RunContext,
+  { slot, taskId, remoteId, attempt }: BegunAttempt,
+  { readOnly }: Routed,
+  { outcome, remote }: { readonly outcome: RemoteOutcome; readonly remote: RemoteRun },
+): Promise<LostAttempt | undefined> {
+  switch (outcome.kind) {
+    case 'done':
+      await finish(deps, run, { slot, taskId, remoteId }, remote, outcome.end)
+      remote.recorded()
+      return undefined
+    case 'failed': {
+      const failure = remoteFailure(slot.cluster.name, outcome.error)
+      await run.record([
+        {
+          type: 'FailTask',
+          data: { taskId, failure: failure.toFailure(), stats: remoteTaskStats(remote.work, undefined) },
+        },
+      ])
+      throw failure
+    }
+    case 'lost': {
+      const { error, rowsSent } = outcome
+      const failure = lostClusterFailure(error, rowsSent ? 'rows_sent' : readOnly ? 'no_attempts_left' : 'may_have_run')
+      await run.record([{ type: 'FailTask', data: { taskId, failure: failure.toFailure() } }])
+      if (rowsSent || !readOnly) throw failure
+      return { taskId, attempt, error }
+    }
+    default:
+      return unreachable(outcome)
+  }
+}
+
+async function finish(
+  { relay, clock }: RemoteDeps,
+  run: RunContext,
+  { slot, taskId, remoteId }: Pick<BegunAttempt, 'slot' | 'taskId' | 'remoteId'>,
+  remote: RemoteRun,
+  { tail }: RemoteEnd,
+): Promise<void> {
+  const { cluster } = slot
+  const late = sleep(FIGURES_MS, undefined, { ref: false })
+  const figures = await Promise.race([relay.figures(cluster, remoteId).catch(() => undefined), late])
+  const stats = remoteTaskStats({ ...remote.work, endedAt: clock.now() }, figures)
+  const { updateType, updateCount } = tail
+  await run.record([
+    {
+      type: 'FinishTask',
+      data: { taskId, stage: REMOTE_STAGE, nodeId: nodeOf(cluster), nodeUrl: cluster.url.origin, stats },
+    },
+    run.finish({
+      rows: figures?.outputRows ?? 0,
+      bytes: remote.work.bytes,
+      responseHeaders: [...remote.headers],
+      ...(updateType === undefined ? {} : { updateType }),
+      ...(updateCount === undefined ? {} : { updateCount }),
+    }),
+  ])
+}
+
+function openTask(tasks: readonly TaskRecord[]): TaskRecord | undefined {
+  return tasks.findLast(({ stage, state }) => stage === REMOTE_STAGE && !isTaskTerminal(state))
+}
+
+function nodeOf({ name }: Cluster): NodeId {
+  return parseNodeId(`cluster-${name}`)
+}

@@ -1,0 +1,38 @@
+import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
+import { createKnownCatalogs } from '../../coordinator/clusters/known-catalogs.ts'
+import { createHttpRelay } from '../../coordinator/clusters/relay/http-relay.ts'
+import { runOnCluster } from '../../coordinator/clusters/relay/run-on-cluster.ts'
+import { createAddressSeal } from '../../coordinator/clusters/relay/sealed-address.ts'
+import type { Delegation } from '../../coordinator/query/execution/delegation.ts'
+import { deriveKey } from '../../security/cluster-secret.ts'
+import { systemClock as clock } from '../../shared/clock.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+
+/** How long a cluster may take to list its catalogs, milliseconds. */
+const CATALOGS_MS = 5_000
+
+/** Makes the part that sends statements to clusters; undefined where no clusters are configured. */
+export function wireDelegation(
+  base: CoordinatorBase,
+  clusters: ClusterControl,
+): (Delegation & { close(): void }) | undefined {
+  if (base.access.clusters === undefined) return undefined
+  const relay = createHttpRelay({ onOutcome: (name, error) => clusters.outcome(name, error) })
+  const { routingRules } = base.access
+  return {
+    clusters,
+    relay,
+    clock,
+    seal: createAddressSeal(deriveKey(base.secret, 'remote-addresses')),
+    rules: () => routingRules?.().rules ?? [],
+    localCatalogs: () => base.catalogs.names(),
+    catalogsOf: createKnownCatalogs({
+      clock,
+      async ask(cluster) {
+        const rows = await runOnCluster(relay, cluster, 'SHOW CATALOGS', AbortSignal.timeout(CATALOGS_MS))
+        return rows.map(([name]) => String(name))
+      },
+    }),
+    close: () => relay.close(),
+  }
+}

@@ -1,0 +1,201 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { processesOf, waitUntil } from '../support/quipu-process.ts'
+import { serverOfFile, type ServerOfFile } from '../support/server-of-file.ts'
+import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
+
+/** Writes the catalogs of a server. @returns its variables */
+function catalogsOf({ folder }: ServerOfFile, catalogs: Readonly<Record<string, object>>): Record<string, string> {
+  const path = join(folder, 'catalogs')
+  mkdirSync(path, { recursive: true })
+  for (const [name, catalog] of Object.entries(catalogs))
+    writeFileSync(join(path, `${name}.json`), JSON.stringify(catalog), { mode: 0o644 })
+  return { QUIPU_CATALOG_DIR: path }
+}
+
+const cluster = serverOfFile('error', (own) =>
+  catalogsOf(own, { tpch: { connector: 'tpch' }, far: { connector: 'tpch' }, warehouse: { connector: 'memory' } }),
+)
+const gateway = serverOfFile('error', (own) => {
+  const clusters = join(own.folder, 'clusters')
+  mkdirSync(clusters)
+  writeFileSync(
+    join(clusters, 'trino-a.json'),
+    JSON.stringify({ url: cluster.url, group: 'big', catalogs: ['far', 'warehouse'], mirrors: ['tpch'] }),
+    { mode: 0o644 },
+  )
+  const rules = join(own.folder, 'routing.json')
+  writeFileSync(
+    rules,
+    JSON.stringify({
+      rules: [
+        { name: 'etl', match: { source: 'etl' }, route: { group: 'big' } },
+        { name: 'no', match: { source: 'blocked' }, route: { reject: 'Ask the platform team' } },
+      ],
+    }),
+    { mode: 0o644 },
+  )
+  return {
+    ...catalogsOf(own, { tpch: { connector: 'tpch' } }),
+    QUIPU_CLUSTERS_DIR: clusters,
+    QUIPU_ROUTING_RULES_FILE: rules,
+    QUIPU_CLUSTERS_BEAT_MS: '200',
+  }
+})
+
+const queryResource = z.looseObject({ state: z.string() })
+const eventsOf = async (id: string) =>
+  z
+    .array(z.object({ type: z.string(), data: z.record(z.string(), z.unknown()) }))
+    .parse(JSON.parse((await raw(`${gateway.url}/v1/query/${id}/events`)).text))
+
+async function untilHealthy(): Promise<void> {
+  await waitUntil('the cluster is healthy', async () =>
+    (await raw(`${gateway.url}/v1/cluster`)).text.includes('"HEALTHY"'),
+  )
+}
+
+describe('A statement over a catalog of a cluster', () => {
+  it.each([
+    'SELECT count(*), sum(nationkey) FROM far.tiny.nation',
+    'SELECT * FROM far.tiny.nation ORDER BY nationkey',
+    'SELECT * FROM far.tiny.nation WHERE false',
+    'SELECT orderkey, linenumber, extendedprice, comment FROM far.tiny.lineitem ORDER BY orderkey, linenumber',
+    'SHOW TABLES FROM far.tiny',
+    'DESCRIBE far.tiny.nation',
+  ])('has the rows and columns that the cluster gives: %s', { timeout: 120_000 }, async (sql) => {
+    await untilHealthy()
+    const direct = await run(cluster.url, sql)
+    const through = await run(gateway.url, sql)
+    expect(direct.error).toBeUndefined()
+    expect(through.error).toBeUndefined()
+    expect(through.rows).toEqual(direct.rows)
+    const columns = (ran: typeof direct) => ran.answers.find((answer) => answer.columns?.length)?.columns
+    expect(columns(through)).toEqual(columns(direct))
+  })
+
+  it('is recorded with its route, and its task names the cluster', async () => {
+    await untilHealthy()
+    const { id, error } = await run(gateway.url, 'SELECT count(*) FROM far.tiny.nation')
+    expect(error).toBeUndefined()
+    const events = await eventsOf(id)
+    const dataOf = (type: string) => events.find((event) => event.type.startsWith(`quipu.${type}.`))?.data
+    expect(dataOf('query.planned')).toMatchObject({
+      route: 'delegated',
+      routed: { to: 'group', name: 'big', grade: 'named', readOnly: true, skipped: [] },
+    })
+    const created = z
+      .object({ remote: z.object({ cluster: z.string(), queryId: z.string() }) })
+      .parse(dataOf('task.created'))
+    expect(created.remote.cluster).toBe('trino-a')
+    expect(JSON.stringify(events)).not.toContain('/v1/statement/')
+    const there = queryResource.parse(JSON.parse((await raw(`${cluster.url}/v1/query/${created.remote.queryId}`)).text))
+    expect(there.state).toBe('FINISHED')
+    const here = await raw(`${gateway.url}/v1/query/${id}`)
+    expect(queryResource.parse(JSON.parse(here.text)).state).toBe('FINISHED')
+  })
+
+  it('fails with the error of the cluster and its place in the text', async () => {
+    await untilHealthy()
+    const sql = 'SELECT nope FROM far.tiny.nation'
+    const direct = await run(cluster.url, sql)
+    const through = await run(gateway.url, sql)
+    expect(through.error).toMatchObject({
+      errorName: direct.error!.errorName,
+      errorCode: direct.error!.errorCode,
+      errorType: direct.error!.errorType,
+      message: direct.error!.message,
+      errorLocation: direct.error!.errorLocation,
+    })
+  })
+
+  it('changes tables once, and gives the count and the kind of the change', async () => {
+    await untilHealthy()
+    const made = await run(gateway.url, 'CREATE TABLE warehouse.default.numbers AS SELECT 1 AS a')
+    expect(made.error).toBeUndefined()
+    const inserted = await run(gateway.url, 'INSERT INTO warehouse.default.numbers VALUES 2, 3')
+    expect(inserted.error).toBeUndefined()
+    expect(inserted.answers.at(-1)).toMatchObject({ updateType: 'INSERT', updateCount: 2 })
+    expect((await run(gateway.url, 'SELECT a FROM warehouse.default.numbers ORDER BY a')).rows).toEqual([[1], [2], [3]])
+  })
+
+  it('sets the session of the client as the cluster says', async () => {
+    await untilHealthy()
+    const used = await run(gateway.url, 'USE far.tiny')
+    expect(used.error).toBeUndefined()
+    const headers = { ...trinoHeaders, 'x-trino-catalog': 'far', 'x-trino-schema': 'tiny' }
+    expect((await run(gateway.url, 'SELECT count(*) FROM nation', headers)).rows).toEqual([[25]])
+    const prepared = {
+      ...headers,
+      'x-trino-prepared-statement': `p=${encodeURIComponent('SELECT ? + count(*) FROM nation')}`,
+    }
+    expect((await run(gateway.url, 'EXECUTE p USING 5', prepared)).rows).toEqual([[30]])
+  })
+
+  it('is canceled at the cluster too', { timeout: 120_000 }, async () => {
+    await untilHealthy()
+    const first = await post(
+      gateway.url,
+      'SELECT count(*) FROM far.tiny.lineitem a, far.tiny.lineitem b WHERE a.comment < b.comment',
+    )
+    let { json } = first
+    let remoteId: string | undefined
+    await waitUntil('it runs at the cluster', async () => {
+      json = (await raw(json.nextUri!)).json
+      const task = (await eventsOf(first.json.id)).find(({ type }) => type.startsWith('quipu.task.created.'))
+      remoteId = z.object({ remote: z.object({ queryId: z.string() }) }).safeParse(task?.data).data?.remote.queryId
+      return remoteId !== undefined && json.stats.state === 'RUNNING'
+    })
+    expect((await raw(json.nextUri!, { method: 'DELETE' })).status).toBe(204)
+    await waitUntil('it has ended there', async () => {
+      const there = JSON.parse((await raw(`${cluster.url}/v1/query/${remoteId}`)).text) as { state: string }
+      return there.state === 'FAILED'
+    })
+  })
+})
+
+describe('A routing rule', () => {
+  it('sends a statement over a mirrored catalog to the cluster', async () => {
+    await untilHealthy()
+    const sql = 'SELECT count(*) FROM tpch.tiny.orders'
+    const routeOf = async (source: string) => {
+      const ran = await run(gateway.url, sql, { ...trinoHeaders, 'x-trino-source': source })
+      expect(ran.rows).toEqual([[15_000]])
+      const planned = (await eventsOf(ran.id)).find(({ type }) => type.startsWith('quipu.query.planned.'))
+      return planned?.data
+    }
+    expect(await routeOf('etl')).toMatchObject({ route: 'delegated', routed: { rule: 'etl' } })
+    expect(await routeOf('other')).toMatchObject({ route: 'local' })
+  })
+
+  it('rejects a statement in its own words', async () => {
+    const ran = await run(gateway.url, 'SELECT 1', { ...trinoHeaders, 'x-trino-source': 'blocked' })
+    expect(ran.error).toMatchObject({ errorName: 'QUERY_REJECTED', message: 'Ask the platform team' })
+  })
+})
+
+describe('A coordinator that is killed', () => {
+  it('is followed by one that goes on with the delegated result', { timeout: 240_000 }, async () => {
+    await untilHealthy()
+    const sql = 'SELECT orderkey, linenumber, comment FROM far.tiny.lineitem ORDER BY orderkey, linenumber'
+    const direct = await run(cluster.url, sql)
+    const first = await post(gateway.url, sql)
+    let { json } = first
+    const rows: unknown[] = []
+    let killed = false
+    while (json.nextUri !== undefined) {
+      const answer = await raw(json.nextUri).catch(() => undefined)
+      if (!answer || answer.status !== 200) continue
+      ;({ json } = answer)
+      rows.push(...((json.data ?? []) as unknown[]))
+      if (!killed && rows.length > 0) {
+        killed = true
+        for (const pid of processesOf(gateway.data).children.slice(0, 1)) process.kill(pid, 'SIGKILL')
+      }
+    }
+    expect(json.error).toBeUndefined()
+    expect(rows).toEqual(direct.rows)
+  })
+})
