@@ -198,4 +198,29 @@ describe('A coordinator that is killed', () => {
     expect(json.error).toBeUndefined()
     expect(rows).toEqual(direct.rows)
   })
+
+  it.each([
+    'SELECT count(*) FROM far.tiny.nation',
+    'CREATE TABLE warehouse.default.repeated AS SELECT 1 AS a',
+    'SELECT nope FROM far.tiny.nation',
+  ])('is followed by one that repeats the last answer of %s', { timeout: 240_000 }, async (sql) => {
+    await untilHealthy()
+    const { json: first } = await post(gateway.url, sql)
+    let last = first
+    let uri = first.nextUri!
+    while (last.nextUri !== undefined) {
+      uri = last.nextUri
+      last = (await raw(uri)).json
+    }
+    for (const pid of processesOf(gateway.data).children.slice(0, 1)) process.kill(pid, 'SIGKILL')
+    let again: typeof last | undefined
+    await waitUntil('the next coordinator answers', async () => {
+      const answer = await raw(uri).catch(() => undefined)
+      if (answer?.status === 200) again = answer.json
+      return again !== undefined && again.nextUri === undefined
+    })
+    expect(again!.error?.errorName).toBe(last.error?.errorName)
+    expect(again!.data).toEqual(last.data)
+    expect(again!.stats.state).toBe(last.stats.state)
+  })
 })

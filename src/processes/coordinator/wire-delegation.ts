@@ -1,8 +1,10 @@
 import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
 import { createKnownCatalogs } from '../../coordinator/clusters/known-catalogs.ts'
 import { createHttpRelay } from '../../coordinator/clusters/relay/http-relay.ts'
+import { ClusterLost } from '../../coordinator/clusters/relay/relay-port.ts'
 import { runOnCluster } from '../../coordinator/clusters/relay/run-on-cluster.ts'
 import { createAddressSeal } from '../../coordinator/clusters/relay/sealed-address.ts'
+import type { FetchAgain } from '../../coordinator/query/results/past-answers.ts'
 import type { Delegation } from '../../coordinator/query/execution/delegation.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
@@ -10,20 +12,23 @@ import type { CoordinatorBase } from './wire-base.ts'
 
 /** How long a cluster may take to list its catalogs, milliseconds. */
 const CATALOGS_MS = 5_000
+/** How long a cluster may take to repeat an answer, milliseconds; it has it already. */
+const FETCH_AGAIN_MS = 30_000
 
 /** Makes the part that sends statements to clusters; undefined where no clusters are configured. */
 export function wireDelegation(
   base: CoordinatorBase,
   clusters: ClusterControl,
-): (Delegation & { close(): void }) | undefined {
+): (Delegation & { readonly fetchAgain: FetchAgain; close(): void }) | undefined {
   if (base.access.clusters === undefined) return undefined
   const relay = createHttpRelay({ onOutcome: (name, error) => clusters.outcome(name, error) })
   const { routingRules } = base.access
+  const seal = createAddressSeal(deriveKey(base.secret, 'remote-addresses'))
   return {
     clusters,
     relay,
     clock,
-    seal: createAddressSeal(deriveKey(base.secret, 'remote-addresses')),
+    seal,
     rules: () => routingRules?.().rules ?? [],
     localCatalogs: () => base.catalogs.names(),
     catalogsOf: createKnownCatalogs({
@@ -33,6 +38,13 @@ export function wireDelegation(
         return rows.map(([name]) => String(name))
       },
     }),
+    async fetchAgain(page) {
+      const { cluster: name } = page
+      const cluster = clusters.byName(name)
+      const uri = 'uri' in page ? page.uri : seal.openUri(page.first.taskId, page.first.sealedUri)
+      if (!cluster || !uri) throw new ClusterLost(name, 'gone', 'is no longer configured')
+      return relay.fetch(cluster, uri, AbortSignal.timeout(FETCH_AGAIN_MS))
+    },
     close: () => relay.close(),
   }
 }

@@ -121,6 +121,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
     accepting: () => tenure.open,
     epoch,
     hasDiskRoom: () => diskRoom.enough(),
+    fetchAgain: delegation?.fetchAgain,
   })
   return {
     service,

@@ -45,6 +45,8 @@ export interface RemoteAttempt {
   readonly attempt: number
   /** The first address: the client's address of this server does not carry it. */
   readonly firstUri: RemoteUri
+  /** An `executing` address that an earlier coordinator recorded. */
+  readonly aliveUri: RemoteUri | undefined
 }
 
 /**
@@ -76,7 +78,8 @@ export class RemoteRun implements RemoteAnswers {
     this.#deps = deps
     this.#attempt = attempt
     this.#signal = signal
-    this.#aliveUri = attempt.firstUri
+    this.#aliveUri = attempt.aliveUri ?? attempt.firstUri
+    this.#hasExecuted = attempt.aliveUri !== undefined
     const now = deps.clock.now()
     this.#work = { createdAt: now, endedAt: now, pages: 0, bytes: 0, stats: {} }
     this.#outcome.promise.catch(() => {})

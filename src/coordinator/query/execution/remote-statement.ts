@@ -87,7 +87,9 @@ export async function resumeRemoteStatement(
       'REMOTE_HOST_GONE',
       `Cluster ${task.remote.cluster}, which runs the statement, is no longer configured`,
     )
-  const begun = { slot, taskId: task.taskId, remoteId: task.remote.queryId, uri, attempt: task.attempt }
+  const { aliveUri: sealedAliveUri } = task.remote
+  const aliveUri = sealedAliveUri === undefined ? undefined : deps.seal.openUri(task.taskId, sealedAliveUri)
+  const begun = { slot, taskId: task.taskId, remoteId: task.remote.queryId, uri, aliveUri, attempt: task.attempt }
   const outcome = await followAttempt(deps, run, begun)
   const lost = await settle(deps, run, begun, routed, outcome)
   if (!lost) return
@@ -100,6 +102,8 @@ interface BegunAttempt {
   readonly taskId: TaskId
   readonly remoteId: string
   readonly uri: RemoteUri
+  /** An address by which the query is kept alive; undefined while only the first one is known. */
+  readonly aliveUri?: RemoteUri | undefined
   readonly attempt: number
 }
 
@@ -132,7 +136,7 @@ async function runAttempts(
     const begun: BegunAttempt = { ...posted, taskId, attempt }
     const commands = beginning(deps, begun, plan, lost)
     await run.record(commands).catch((error: unknown) => {
-      posted.slot.leave()
+      cancelThere(deps, posted)
       throw error
     })
     plan = undefined
@@ -231,24 +235,29 @@ async function followAttempt(
           ])
           .catch(() => {}),
     },
-    { cluster, attempt, firstUri: uri },
+    { cluster, attempt, firstUri: uri, aliveUri: begun.aliveUri },
     run.signal,
   )
   run.onRemote(remote)
+  let outcome: RemoteOutcome | undefined
   try {
-    return { remote, outcome: await untilAborted(run.signal, remote.outcome) }
+    outcome = await untilAborted(run.signal, remote.outcome)
+    return { remote, outcome }
   } finally {
     remote.stop()
-    const { reason } = run.signal as { reason: unknown }
-    const ended = run.signal.aborted && !(reason instanceof Suspended)
-    // The slot is given on when the cluster has ended the query: else more would run there than it may.
-    if (ended)
-      void deps.relay
-        .cancel(cluster, remote.uri)
-        .catch(() => {})
-        .finally(() => slot.leave())
-    else slot.leave()
+    const isLeft = outcome === undefined && (run.signal as { reason: unknown }).reason instanceof Suspended
+    const hasEnded = outcome?.kind === 'done' || outcome?.kind === 'failed'
+    if (isLeft || hasEnded) slot.leave()
+    else cancelThere(deps, { slot, uri: remote.uri })
   }
+}
+
+/** Ends a query at its cluster, and only then gives its slot on: else more would run there than may. */
+function cancelThere({ relay }: RemoteDeps, { slot, uri }: Pick<BegunAttempt, 'slot' | 'uri'>): void {
+  void relay
+    .cancel(slot.cluster, uri)
+    .catch(() => {})
+    .finally(() => slot.leave())
 }
 
 function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

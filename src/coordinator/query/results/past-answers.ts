@@ -1,7 +1,10 @@
 import { steadyWall, type Clock } from '../../../shared/clock.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
+import { ClusterLost, type RemoteAnswer } from '../../clusters/relay/relay-port.ts'
+import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
 import { isBesideLog, type ResultPageSource } from './result-page-source.ts'
-import type { EndedQuery } from '../stream/state.ts'
+import type { TaskId } from '../../../shared/ids.ts'
+import type { EndedQuery, KnownQuery } from '../stream/state.ts'
 import { lookUpMs, timely } from './still-writing.ts'
 import {
   failedAnswer,
@@ -17,12 +20,29 @@ export interface PastAnswersDeps {
   readonly pages: ResultPageSource
   /** Later than this after its end a client gets "no such query", milliseconds. */
   readonly answersKeptMs: number
+  /** Asks the cluster that ran a statement for a page again; undefined where no clusters are configured. */
+  readonly fetchAgain: FetchAgain | undefined
 }
 
-/** Answers from the log about a query that ended before this process started, or that has left its memory. */
-export type PastAnswers = (query: EndedQuery, token: number, waitMs: number) => Promise<StatementAnswer>
+/** The first page of the last attempt at a statement: the client's address does not carry it. */
+interface FirstPage extends Omit<RelayedPage, 'uri'> {
+  /** The task at the cluster, and its first address there, sealed. */
+  readonly first: { readonly taskId: TaskId; readonly sealedUri: string }
+}
 
-export function createPastAnswers({ clock, pages, answersKeptMs }: PastAnswersDeps): PastAnswers {
+/** @throws ClusterLost also for a cluster that is no longer configured */
+export type FetchAgain = (page: RelayedPage | FirstPage) => Promise<RemoteAnswer>
+
+/** Answers from the log about a query that ended before this process started, or that has left its memory. */
+export type PastAnswers = (query: EndedQuery, asked: AskedPage, waitMs: number) => Promise<StatementAnswer>
+
+/** A page of a result, and the page at a cluster that the client's address carries. */
+export interface AskedPage {
+  readonly token: number
+  readonly relayed: RelayedPage | undefined
+}
+
+export function createPastAnswers({ clock, pages, answersKeptMs, fetchAgain }: PastAnswersDeps): PastAnswers {
   const wall = steadyWall(clock)
   const begunMs = clock.monotonicMs()
   /**
@@ -31,10 +51,11 @@ export function createPastAnswers({ clock, pages, answersKeptMs }: PastAnswersDe
   const isForgotten = (endedAt: string): boolean =>
     Math.min(wall() - Date.parse(endedAt), clock.monotonicMs() - begunMs) > answersKeptMs
 
-  return async (query, token, waitMs) => {
+  return async (query, { token, relayed }, waitMs) => {
     if (isForgotten(query.endedAt)) return { kind: 'unknown' }
     const view: StatementView = { query, liveStats: new Map(), queuedReason: undefined }
     if (query.kind === 'FAILED') return failedAnswer(view, query.failure)
+    if (query.planned?.route === 'delegated') return answerAgain(view, { token, relayed }, fetchAgain)
     if (token < query.delivered) return { kind: 'gone' }
     if (token > query.pages.length || (token === query.pages.length && token > 0)) return { kind: 'unknown' }
     // Without these headers the client would continue with an incomplete session.
@@ -50,5 +71,44 @@ export function createPastAnswers({ clock, pages, answersKeptMs }: PastAnswersDe
     if (bytes === 'lost') return failedAnswer(view, lostPageFailure(token))
     const page = { token, bytes, rows: record.rows }
     return token === query.pages.length - 1 ? lastAnswer(view, page) : pageAnswer(view, page)
+  }
+}
+
+function firstPage({ tasks }: KnownQuery): FirstPage | undefined {
+  const task = [...tasks.values()].findLast(({ remote }) => remote !== undefined)
+  if (!task?.remote) return undefined
+  const first = { taskId: task.taskId, sealedUri: task.remote.uri }
+  return { attempt: task.attempt, cluster: task.remote.cluster, rowsSent: false, first }
+}
+
+/**
+ * The answer of a delegated statement that has ended: its client lost the answer, or the coordinator died before it sent
+ * it. The cluster repeats its last answers for a while.
+ */
+async function answerAgain(
+  view: StatementView,
+  { token, relayed }: AskedPage,
+  fetchAgain: FetchAgain | undefined,
+): Promise<StatementAnswer> {
+  const page = relayed ?? firstPage(view.query)
+  if (!page || !fetchAgain) return failedAnswer(view, lostPageFailure(token))
+  try {
+    const { head, headers, data, tail } = await fetchAgain(page)
+    tail.catch(() => {})
+    const { nextUri } = head
+    const rowsSent = page.rowsSent || data !== undefined
+    return {
+      kind: 'relayed',
+      query: view.query,
+      next: nextUri && { attempt: page.attempt, cluster: page.cluster, uri: nextUri, rowsSent },
+      cancelableStage: undefined,
+      columns: head.columns,
+      headers,
+      data,
+      tail,
+    }
+  } catch (error) {
+    if (!(error instanceof ClusterLost)) throw error
+    return error.reason === 'passed' ? { kind: 'gone' } : failedAnswer(view, lostPageFailure(token))
   }
 }

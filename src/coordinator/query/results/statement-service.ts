@@ -13,7 +13,7 @@ import { isEnded, type LiveQuery } from '../stream/state.ts'
 import { cancelQuery, type Canceled } from './cancel-query.ts'
 import { LiveAnswers } from './live-answers.ts'
 import { createStillWriting, lookUpMs, timely } from './still-writing.ts'
-import { createPastAnswers } from './past-answers.ts'
+import { createPastAnswers, type AskedPage, type FetchAgain } from './past-answers.ts'
 import { statusAnswer, type StatementAnswer } from './statement-answer.ts'
 import { submitStatement, type SubmitDeps } from './submit-statement.ts'
 
@@ -62,12 +62,8 @@ export interface StatementServiceDeps extends SubmitDeps {
    * The epoch of this coordinator. A higher one in the log belongs to another coordinator, which then answers clients.
    */
   readonly epoch: number
-}
-
-/** A page of a result, and the page at a cluster that the client's address carries. */
-interface AskedPage {
-  readonly token: number
-  readonly relayed: RelayedPage | undefined
+  /** Asks a cluster for a page of an ended statement again; undefined where no clusters are configured. */
+  readonly fetchAgain?: FetchAgain | undefined
 }
 
 /**
@@ -85,7 +81,12 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
   const { clock, log, registry, pages } = deps
   const stillWriting = createStillWriting(log, deps.epoch)
   const live = new LiveAnswers({ clock, registry, pages, stillWriting })
-  const past = createPastAnswers({ clock, pages, answersKeptMs: deps.limits.answersKeptMs })
+  const past = createPastAnswers({
+    clock,
+    pages,
+    answersKeptMs: deps.limits.answersKeptMs,
+    fetchAgain: deps.fetchAgain,
+  })
 
   async function pollLogged(queryId: QueryId, { token, relayed }: AskedPage, waitMs: number): Promise<StatementAnswer> {
     const { state } = await timely(readQuery(log, queryId), waitMs)
@@ -93,7 +94,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
       await stillWriting(lookUpMs(waitMs))
       return { kind: 'unknown' }
     }
-    return isEnded(state) ? past(state, token, waitMs) : pollUnclaimed(state, { token, relayed }, waitMs)
+    return isEnded(state) ? past(state, { token, relayed }, waitMs) : pollUnclaimed(state, { token, relayed }, waitMs)
   }
 
   async function readOwner(queryId: QueryId): Promise<QueryOwner | undefined> {

@@ -146,7 +146,8 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
       }
       const { remote } = event.data
       const moved = remote && tasks.get(remote.taskId)
-      if (remote && moved?.remote) tasks.set(moved.taskId, { ...moved, remote: { ...moved.remote, uri: remote.uri } })
+      if (remote && moved?.remote)
+        tasks.set(moved.taskId, { ...moved, remote: { ...moved.remote, aliveUri: remote.uri } })
       return running({ ...state, tasks })
     }
     case 'ResultPagesPublished': {

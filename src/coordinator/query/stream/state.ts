@@ -76,8 +76,16 @@ export interface TaskRecord {
   readonly attempt: number
   readonly retryOf?: TaskId
   readonly retryReason?: string
-  /** The cluster that runs the task in place of a worker; `uri` is the newest recorded address there, sealed. */
-  readonly remote?: { readonly cluster: string; readonly queryId: string; readonly uri: string }
+  /**
+   * The cluster that runs the task in place of a worker, and sealed addresses there: the first one, and one that keeps
+   * the query alive once it executes.
+   */
+  readonly remote?: {
+    readonly cluster: string
+    readonly queryId: string
+    readonly uri: string
+    readonly aliveUri?: string
+  }
   readonly createdAt: string
   readonly endedAt?: string
   readonly stats?: TaskStats
