@@ -1,5 +1,6 @@
 import type { Checkpoint, EventAppender } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
+import { deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ClusterName } from '../../shared/ids.ts'
 import type { Service } from '../../shared/service.ts'
@@ -76,6 +77,7 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
   const entries = new Map<string, Entry>()
   const slots = new SlotQueue(() => [...entries.values()].filter(isOpen).map(({ cluster }) => cluster))
   const waits = new Map<Waiter, Wait>()
+  const ready = deferred()
   let files: ClusterFiles | undefined
   let timer: NodeJS.Timeout | undefined
 
@@ -119,6 +121,7 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
           return known?.present ? { name, digest: known.digest, occasion } : undefined
         })
     slots.serve()
+    ready.resolve()
   }
 
   /** A cluster at its former address keeps its health; after a restart, the health of the log. */
@@ -215,6 +218,7 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
   }
 
   return {
+    ready: ready.promise,
     async start() {
       timer ??= setInterval(tick, Math.min(MOST_TICK_MS, Math.max(10, beatMs / TICKS_OF_A_BEAT)))
       timer.unref()

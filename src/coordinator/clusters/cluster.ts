@@ -73,6 +73,8 @@ export interface LastCheck {
 
 /** The clusters, and slots to run statements there. */
 export interface ClusterDirectory {
+  /** Resolves once the clusters of the files are known. */
+  readonly ready: Promise<void>
   list(): readonly ClusterView[]
   byName(name: string): ClusterView | undefined
   groups(): ReadonlyMap<string, readonly ClusterView[]>

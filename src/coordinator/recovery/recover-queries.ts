@@ -224,7 +224,8 @@ function isAtRest(query: LiveQuery): boolean {
 function reasonNotToTouch(query: LiveQuery, { writerDied, clock }: RecoveryDeps): Failure | undefined {
   // It cannot fail any more, and the work that is left does not run the statement.
   if (isDecided(query)) return undefined
-  const untouched = query.recoveries > 0 && query.eventsSinceRecovery === 0
+  // A cluster runs a delegated statement, so it cannot be what ends coordinators.
+  const untouched = query.recoveries > 0 && query.eventsSinceRecovery === 0 && query.planned?.route !== 'delegated'
   const lately = clock.now() - Date.parse(query.updatedAt) < SUSPECT_MS
   if (writerDied && untouched && lately && !isAtRest(query))
     return failureOf(

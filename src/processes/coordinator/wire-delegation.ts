@@ -12,8 +12,8 @@ import type { CoordinatorBase } from './wire-base.ts'
 
 /** How long a cluster may take to list its catalogs, milliseconds. */
 const CATALOGS_MS = 5_000
-/** How long a cluster may take to repeat an answer, milliseconds; it has it already. */
-const FETCH_AGAIN_MS = 30_000
+/** The relay itself gives up after a while; a client may read a page as slowly as it likes. */
+const NEVER = new AbortController().signal
 
 /** Makes the part that sends statements to clusters; undefined where no clusters are configured. */
 export function wireDelegation(
@@ -40,10 +40,11 @@ export function wireDelegation(
     }),
     async fetchAgain(page) {
       const { cluster: name } = page
+      await clusters.ready
       const cluster = clusters.byName(name)
       const uri = 'uri' in page ? page.uri : seal.openUri(page.first.taskId, page.first.sealedUri)
       if (!cluster || !uri) throw new ClusterLost(name, 'gone', 'is no longer configured')
-      return relay.fetch(cluster, uri, AbortSignal.timeout(FETCH_AGAIN_MS))
+      return relay.fetch(cluster, uri, NEVER)
     },
     close: () => relay.close(),
   }

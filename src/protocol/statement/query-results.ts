@@ -55,7 +55,11 @@ export function answerText(view: AnswerView, uris: StatementUris, hasPage: boole
         ? uris.partialCancelUri(baseUri, query.queryId, Math.max(...open.map((stage) => stage.id)))
         : undefined,
     nextUri: nextToken === undefined ? undefined : uris.nextUri(baseUri, query.queryId, nextToken, view.relayed),
-    columns: query.planned && !view.failure ? wireColumns(query.planned.columns, headerFamily) : undefined,
+    // The columns of a delegated statement come with the answers of its cluster.
+    columns:
+      query.planned && query.planned.route !== 'delegated' && !view.failure
+        ? wireColumns(query.planned.columns, headerFamily)
+        : undefined,
   } satisfies Partial<QueryResults>
   const after = {
     stats: statementStats(view, figures, stages),

@@ -72,6 +72,7 @@ async function runDelegated(parts: StatementParts, startMs: number): Promise<boo
   const { deps, run, submission, analysis } = parts
   const { delegation } = deps
   if (!delegation) return false
+  await delegation.clusters.ready
   const query = run.aggregate.intended
   const resourceGroup = query.kind === 'NONE' ? submission.created.resourceGroup : groupOfQuery(query)
   const rightsOf = deps.objectsOf(run.identity)
@@ -84,6 +85,8 @@ async function runDelegated(parts: StatementParts, startMs: number): Promise<boo
   })
   if (!routed) return false
   submission.text.forget()
+  // A client repeats a POST whose answer was lost: what changes something begins once its client follows.
+  if (!routed.routed.readOnly) await enterOnceFollowed(parts)
   const analysisNanos = Math.round((deps.clock.monotonicMs() - startMs) * 1e6)
   await runRemoteStatement(delegation, run, { ...routed, analysisNanos })
   return true
@@ -158,15 +161,20 @@ async function carryOut(parts: StatementParts, analyzed: BoundStatement, analysi
   }
 }
 
-async function writeOnceFollowed(parts: StatementParts, analysisNanos: number): Promise<void> {
-  const { deps, run, admission, analysis, waiters } = parts
+/** Gives the query's place back until its client follows, and then waits for a place again. */
+async function enterOnceFollowed({ run, admission, waiters, limits }: StatementParts): Promise<void> {
   const followed = run.leaveUntilFollowed()
   waiters.planIsKnown()
   waiters.wake()
   await followed
   run.signal.throwIfAborted()
   await admission.enter()
-  parts.limits.planning()
+  limits.planning()
+}
+
+async function writeOnceFollowed(parts: StatementParts, analysisNanos: number): Promise<void> {
+  const { deps, run, analysis } = parts
+  await enterOnceFollowed(parts)
   // No client followed until now: the catalogs may have changed since.
   return carryOutWrite(deps, run, await analyzeWrite(analysis), analysisNanos)
 }

@@ -206,7 +206,9 @@ function putTogether(
   })
   const work = new OngoingWork()
   const pages = deps.pageMemory()
-  const waiters = new Waiters((resumed?.state.delivered ?? -1) >= 0)
+  // The log does not know which pages of a cluster were delivered.
+  const wasFollowed = (resumed?.state.delivered ?? -1) >= 0 || resumed?.state.planned?.route === 'delegated'
+  const waiters = new Waiters(wasFollowed)
   const create: QueryStep = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
   const hold = { holdMs: deps.firstAppendHoldMs, clock }
   const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, hold), work)

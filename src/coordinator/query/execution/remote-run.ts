@@ -66,6 +66,9 @@ export class RemoteRun implements RemoteAnswers {
   readonly #recorded = deferred()
   #pending: { readonly token: number; readonly answer: Promise<RemoteAnswer> } | undefined
   #last: { readonly token: number; readonly end: RemoteEnd } | undefined
+  /** Polls that wait for an answer of the cluster. */
+  #waiting = 0
+  #rowsSent = false
   /** Whether the attempt has ended: its client then waits for the log. */
   #over = false
   #aliveUri: RemoteUri
@@ -120,39 +123,58 @@ export class RemoteRun implements RemoteAnswers {
     const { token, waitMs } = asked
     if (this.#last?.token === token) return this.#lastAnswer(asked, this.#last.end)
     if (this.#over) return undefined
+    if (asked.relayed?.rowsSent && !this.#isOwn(asked.relayed)) {
+      // A part of the result came from another attempt: it must not begin again.
+      const error = new ClusterLost(asked.relayed.cluster, 'gone', 'the statement runs elsewhere by now')
+      this.#settle({ kind: 'lost', error, rowsSent: true })
+      return undefined
+    }
     const page = this.#pageOf(asked)
     // Only one request for a page is under way: the cluster may take longer than the client waits for one answer.
     if (this.#pending?.token !== token) this.#pending = { token, answer: this.#fetch(page) }
     const { answer: pending } = this.#pending
+    let answered = false
+    this.#waiting++
     try {
       if (!(await settlesWithin(pending.then(nothing), waitMs))) return undefined
       // An answer can be read once: two requests for the same page are two requests at the cluster.
       const isTaken = this.#pending?.answer !== pending
       if (!isTaken) this.#pending = undefined
       const answer = await (isTaken ? this.#fetch(page) : pending)
+      answered = true
       return await this.#pass(asked, page, answer)
     } catch (error) {
       // The query has ended, and its state is the answer.
       if (this.#signal.aborted) return undefined
       if (!(error instanceof ClusterLost)) throw error
       if (error.reason === 'passed') return { kind: 'gone' }
-      this.#settle({ kind: 'lost', error, rowsSent: page.rowsSent })
+      // An answer that broke off is asked for again; the relay says when the cluster is lost.
+      if (answered && error.retry === 'later') return undefined
+      this.#settle({ kind: 'lost', error, rowsSent: page.rowsSent || this.#rowsSent })
       return undefined
+    } finally {
+      this.#waiting--
     }
   }
 
   /** The page of a poll. An address of an earlier attempt, which sent no rows, is answered from the beginning. */
   #pageOf({ relayed }: RemotePoll): RelayedPage {
     const { attempt, cluster, firstUri } = this.#attempt
-    if (relayed?.attempt === attempt) return relayed
+    if (relayed && this.#isOwn(relayed)) return relayed
     return { attempt, cluster: cluster.name, uri: firstUri, rowsSent: false }
+  }
+
+  #isOwn({ attempt, cluster }: RelayedPage): boolean {
+    return attempt === this.#attempt.attempt && cluster === this.#attempt.cluster.name
   }
 
   #fetch({ uri }: RelayedPage): Promise<RemoteAnswer> {
     this.#keepAlive()
     const answer = this.#deps.relay.fetch(this.#attempt.cluster, uri, this.#signal)
-    // Reported to the poll that takes it.
-    answer.catch(() => {})
+    // Reported to the poll that waits for it. A later poll asks again: the cluster may be back by then.
+    answer.catch(() => {
+      if (this.#waiting === 0 && this.#pending?.answer === answer) this.#pending = undefined
+    })
     return answer
   }
 
@@ -163,11 +185,15 @@ export class RemoteRun implements RemoteAnswers {
     const { attempt, cluster } = this.#attempt
     this.#moved(nextUri)
     const rowsSent = page.rowsSent || answer.data !== undefined
+    this.#rowsSent ||= rowsSent
     const tail = answer.tail.then((behind) => {
       this.#count(behind)
       return behind
     })
-    tail.catch(() => {})
+    tail.catch((error: unknown) => {
+      // Nothing that a repetition would mend: the client would be cut off again and again.
+      if (error instanceof ClusterLost && error.retry === 'never') this.#settle({ kind: 'lost', error, rowsSent: true })
+    })
     return {
       kind: 'relayed',
       query: asked.query,
@@ -185,8 +211,20 @@ export class RemoteRun implements RemoteAnswers {
     const parts: Buffer[] = []
     // The tail is waited for below; a break is reported by both.
     answer.tail.catch(() => {})
-    if (answer.data) for await (const part of answer.data) parts.push(part)
+    let bytes = 0
+    for await (const part of answer.data ?? []) {
+      bytes += part.length
+      if (bytes > MOST_LAST_BYTES)
+        throw new ClusterLost(
+          this.#attempt.cluster.name,
+          'nonsense',
+          `its last answer has more than ${MOST_LAST_BYTES} bytes`,
+        )
+      parts.push(part)
+    }
     const tail = await answer.tail
+    // Another request for the same page was faster.
+    if (this.#over) return undefined
     this.#count(tail)
     this.stop()
     if (tail.error) {
@@ -256,6 +294,9 @@ export class RemoteRun implements RemoteAnswers {
     this.#beat.unref()
   }
 }
+
+/** The most bytes of a last answer, which is held in memory. Trino's pages have 128 MiB at most, and 1 MiB by default. */
+const MOST_LAST_BYTES = 128 * 1024 * 1024
 
 function nothing(): void {}
 

@@ -8,7 +8,7 @@ import { parseNodeId, taskId as makeTaskId, type NodeId, type TaskId } from '../
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { QueryEventOf, QuerySession } from '../stream/events.ts'
-import type { TaskRecord } from '../stream/state.ts'
+import { isTerminal } from '../stream/state.ts'
 import type { RunContext } from './run-context.ts'
 import { Suspended } from './suspended.ts'
 import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
@@ -42,9 +42,6 @@ export async function runRemoteStatement(
   statement: DelegatedStatement,
 ): Promise<void> {
   const { routed, queryType, analysisNanos } = statement
-  // A client repeats a POST whose answer was lost: what changes something begins once its client follows.
-  if (!routed.readOnly) await run.leaveUntilFollowed()
-  run.signal.throwIfAborted()
   const plan = run.planned({
     queryType,
     plan: DELEGATED_PLAN,
@@ -67,21 +64,21 @@ export async function resumeRemoteStatement(
   const { routed, queryType } = planned
   if (!routed) throw new Error('a delegated plan names its route')
   const query = run.aggregate.intended
-  const task = query.kind === 'NONE' ? undefined : openTask([...query.tasks.values()])
+  const task = query.kind === 'NONE' ? undefined : [...query.tasks.values()].findLast(({ remote }) => remote)
   const delegated = statement && { ...statement, routed, queryType, analysisNanos: 0 }
   const number = query.kind === 'NONE' ? 0 : query.recoveries * 1000
-  if (!task?.remote) {
-    // The POST of the statement started nothing.
-    if (!delegated)
-      throw new EngineError(
-        'COORDINATOR_RESTARTED',
-        'The coordinator was restarted before the statement began; submit it again',
-      )
-    if (!routed.readOnly) await run.leaveUntilFollowed()
-    return runAttempts(deps, run, delegated, { plan: undefined, number, lost: undefined })
+  // The plan and the first task are in one append.
+  if (!task?.remote) throw new Error('a delegated plan has a task')
+  if (isTaskTerminal(task.state)) {
+    // Only the end of a read that sent no rows is recorded before the end of its query.
+    const error = new ClusterLost(task.remote.cluster, 'unreachable', task.failure?.message ?? 'it was lost')
+    if (task.state !== 'FAILED' || !routed.readOnly || !delegated) throw lostClusterFailure(error, 'no_attempts_left')
+    const lost = { taskId: task.taskId, attempt: task.attempt, error }
+    return runAttempts(deps, run, delegated, { plan: undefined, number, lost })
   }
+  await deps.clusters.ready
   const uri = deps.seal.openUri(task.taskId, task.remote.uri)
-  const slot = deps.clusters.adopt(task.remote.cluster)
+  const slot = uri && deps.clusters.adopt(task.remote.cluster)
   if (!uri || !slot)
     throw new EngineError(
       'REMOTE_HOST_GONE',
@@ -136,7 +133,8 @@ async function runAttempts(
     const begun: BegunAttempt = { ...posted, taskId, attempt }
     const commands = beginning(deps, begun, plan, lost)
     await run.record(commands).catch((error: unknown) => {
-      cancelThere(deps, posted)
+      // Without a GET a Trino drops the statement. The append may be valid all the same, so it is not canceled here.
+      posted.slot.leave()
       throw error
     })
     plan = undefined
@@ -206,7 +204,7 @@ async function post(
       if (!(error instanceof ClusterLost)) throw error
       refusals.push(error.message)
       failed = error.cluster
-      if (error.retryAfterMs) await sleep(error.retryAfterMs, undefined, { signal: run.signal })
+      if (error.retryAfterMs) await sleep(error.retryAfterMs)
     }
   }
   throw new EngineError('REMOTE_HOST_GONE', `No cluster took the statement. ${refusals.join('; ')}`)
@@ -239,17 +237,32 @@ async function followAttempt(
     run.signal,
   )
   run.onRemote(remote)
-  let outcome: RemoteOutcome | undefined
   try {
-    outcome = await untilAborted(run.signal, remote.outcome)
+    const outcome = await untilAborted(run.signal, remote.outcome)
+    // The slot of a lost attempt is kept until the cluster has ended its query: see `settle`.
+    if (outcome.kind !== 'lost') slot.leave()
     return { remote, outcome }
+  } catch (error) {
+    if (error instanceof Suspended) slot.leave()
+    else onceEnded(run, () => cancelThere(deps, { slot, uri: remote.uri }))
+    throw error
   } finally {
     remote.stop()
-    const isLeft = outcome === undefined && (run.signal as { reason: unknown }).reason instanceof Suspended
-    const hasEnded = outcome?.kind === 'done' || outcome?.kind === 'failed'
-    if (isLeft || hasEnded) slot.leave()
-    else cancelThere(deps, { slot, uri: remote.uri })
   }
+}
+
+/**
+ * Calls back once the end of the query is in the log. A coordinator that lost the log never gets there: another one
+ * goes on with the query, so this one must not cancel it.
+ */
+function onceEnded({ aggregate }: RunContext, then: () => void): void {
+  if (isTerminal(aggregate.state.kind)) return then()
+  let isOver = false
+  aggregate.onValid(() => {
+    if (isOver || !isTerminal(aggregate.state.kind)) return
+    isOver = true
+    then()
+  })
 }
 
 /** Ends a query at its cluster, and only then gives its slot on: else more would run there than may. */
@@ -283,24 +296,26 @@ async function settle(
 ): Promise<LostAttempt | undefined> {
   switch (outcome.kind) {
     case 'done':
-      await finish(deps, run, { slot, taskId, remoteId }, remote, outcome.end)
-      remote.recorded()
+      await finish(deps, run, { slot, taskId, remoteId }, { remote, end: outcome.end, readOnly })
+      // A limit or a cancel may have ended the query meanwhile: its failure is then the answer.
+      if (run.aggregate.state.kind === 'FINISHED') remote.recorded()
       return undefined
-    case 'failed': {
-      const failure = remoteFailure(slot.cluster.name, outcome.error)
-      await run.record([
-        {
-          type: 'FailTask',
-          data: { taskId, failure: failure.toFailure(), stats: remoteTaskStats(remote.work, undefined) },
-        },
-      ])
-      throw failure
-    }
+    case 'failed':
+      // The task ends together with its query, in one append.
+      throw remoteFailure(slot.cluster.name, outcome.error)
     case 'lost': {
       const { error, rowsSent } = outcome
-      const failure = lostClusterFailure(error, rowsSent ? 'rows_sent' : readOnly ? 'no_attempts_left' : 'may_have_run')
-      await run.record([{ type: 'FailTask', data: { taskId, failure: failure.toFailure() } }])
-      if (rowsSent || !readOnly) throw failure
+      const cancel = (): void => cancelThere(deps, { slot, uri: remote.uri })
+      if (rowsSent || !readOnly) {
+        onceEnded(run, cancel)
+        throw lostClusterFailure(error, rowsSent ? 'rows_sent' : 'may_have_run')
+      }
+      const failure = lostClusterFailure(error, 'no_attempts_left').toFailure()
+      await run.record([{ type: 'FailTask', data: { taskId, failure } }]).catch((refused: unknown) => {
+        slot.leave()
+        throw refused
+      })
+      cancel()
       return { taskId, attempt, error }
     }
     default:
@@ -312,12 +327,17 @@ async function finish(
   { relay, clock }: RemoteDeps,
   run: RunContext,
   { slot, taskId, remoteId }: Pick<BegunAttempt, 'slot' | 'taskId' | 'remoteId'>,
-  remote: RemoteRun,
-  { tail }: RemoteEnd,
+  { remote, end, readOnly }: { readonly remote: RemoteRun; readonly end: RemoteEnd; readonly readOnly: boolean },
 ): Promise<void> {
+  const { tail } = end
   const { cluster } = slot
-  const late = sleep(FIGURES_MS, undefined, { ref: false })
-  const figures = await Promise.race([relay.figures(cluster, remoteId).catch(() => undefined), late])
+  // A change is recorded at once: until then a limit could still fail a query that was carried out.
+  const figures = readOnly
+    ? await Promise.race([
+        relay.figures(cluster, remoteId).catch(() => undefined),
+        sleep(FIGURES_MS, undefined, { ref: false }),
+      ])
+    : undefined
   const stats = remoteTaskStats({ ...remote.work, endedAt: clock.now() }, figures)
   const { updateType, updateCount } = tail
   await run.record([
@@ -333,10 +353,6 @@ async function finish(
       ...(updateCount === undefined ? {} : { updateCount }),
     }),
   ])
-}
-
-function openTask(tasks: readonly TaskRecord[]): TaskRecord | undefined {
-  return tasks.findLast(({ stage, state }) => stage === REMOTE_STAGE && !isTaskTerminal(state))
 }
 
 function nodeOf({ name }: Cluster): NodeId {

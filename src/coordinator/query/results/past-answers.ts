@@ -90,7 +90,8 @@ async function answerAgain(
   { token, relayed }: AskedPage,
   fetchAgain: FetchAgain | undefined,
 ): Promise<StatementAnswer> {
-  const page = relayed ?? firstPage(view.query)
+  const first = firstPage(view.query)
+  const page = relayed && relayed.attempt === first?.attempt ? relayed : first
   if (!page || !fetchAgain) return failedAnswer(view, lostPageFailure(token))
   try {
     const { head, headers, data, tail } = await fetchAgain(page)
@@ -109,6 +110,12 @@ async function answerAgain(
     }
   } catch (error) {
     if (!(error instanceof ClusterLost)) throw error
-    return error.reason === 'passed' ? { kind: 'gone' } : failedAnswer(view, lostPageFailure(token))
+    if (error.reason === 'passed') return { kind: 'gone' }
+    // The cluster may be back soon: until then the client gets the state.
+    if (error.retry === 'later') throw error
+    // A change has no rows to lose.
+    return view.query.planned?.routed?.readOnly === false
+      ? lastAnswer(view, undefined)
+      : failedAnswer(view, lostPageFailure(token))
   }
 }

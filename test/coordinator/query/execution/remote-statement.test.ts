@@ -1,0 +1,241 @@
+import { describe, expect, it } from 'vitest'
+import type { Cluster, ClusterDirectory, ClusterView } from '../../../../src/coordinator/clusters/cluster.ts'
+import {
+  ClusterLost,
+  type RelayPort,
+  type RemoteAnswer,
+  type RemoteTail,
+  type RemoteUri,
+} from '../../../../src/coordinator/clusters/relay/relay-port.ts'
+import { createAddressSeal } from '../../../../src/coordinator/clusters/relay/sealed-address.ts'
+import { createThreadedFrontEnd } from '../../../../src/coordinator/front-end-threads/threaded-front-end.ts'
+import type { Delegation } from '../../../../src/coordinator/query/execution/delegation.ts'
+import type { StatementAnswer } from '../../../../src/coordinator/query/results/statement-answer.ts'
+import type { RightsOf } from '../../../../src/sql/access-control.ts'
+import { parseRulesFile } from '../../../../src/security/rules/rules-file.ts'
+import type { ClusterName } from '../../../../src/shared/ids.ts'
+import { createStatementBed, MemoryLog } from '../../../support/statement-bed.ts'
+
+const clusterNamed = (name: string): ClusterView =>
+  ({
+    name: name as ClusterName,
+    url: new URL(`http://${name}`),
+    group: 'big',
+    weight: 1,
+    catalogs: new Set(['hive']),
+    mirrors: new Set(),
+    runAs: 'caller',
+    enforcesAccess: false,
+    clientTimeoutMs: 60_000,
+    state: 'ACTIVE',
+    health: 'HEALTHY',
+  }) as Partial<ClusterView> as ClusterView
+
+type Step = 'rows' | 'last' | 'lost' | 'fails'
+
+interface Script {
+  /** The answers to each GET at a cluster, in their order. */
+  readonly [cluster: string]: readonly Step[]
+}
+
+function answerOf(step: Step, at: number): RemoteAnswer {
+  const tail: RemoteTail = {
+    stats: { state: 'RUNNING' },
+    warnings: [],
+    rowsBytes: 3,
+    ...(step === 'fails' && {
+      error: { message: 'no', errorCode: 7, errorName: 'ODD_CONNECTOR_ERROR', errorType: 'EXTERNAL' },
+    }),
+  }
+  async function* rows() {
+    yield Buffer.from(`[[${at}]]`)
+  }
+  return {
+    head: {
+      id: 'remote',
+      ...(step === 'rows' && { nextUri: `/v1/statement/executing/remote/${at + 1}` as RemoteUri }),
+    },
+    headers: [],
+    data: step === 'fails' ? undefined : rows(),
+    tail: Promise.resolve(tail),
+  }
+}
+
+/** A coordinator with two clusters that answer as the script says. */
+function bedOf(script: Script, rightsOf?: RightsOf) {
+  const log = new MemoryLog()
+  const clusters = Object.keys(script).map(clusterNamed)
+  const posted: string[] = []
+  const canceled: string[] = []
+  const left: string[] = []
+  const gets = new Map<string, number>()
+  const relay: RelayPort = {
+    async post({ name }) {
+      posted.push(name)
+      return { remoteId: 'remote', uri: '/v1/statement/queued/remote/0' as RemoteUri }
+    },
+    async fetch({ name }, uri) {
+      gets.set(name, (gets.get(name) ?? 0) + 1)
+      const at = Number(uri.split('/').at(-1))
+      const step = script[name]![at]!
+      if (step === 'lost') throw new ClusterLost(name, 'unreachable', 'does not answer')
+      return answerOf(step, at)
+    },
+    keepAlive: async () => 'alive',
+    cancel: async ({ name }) => void canceled.push(name),
+    figures: async () => undefined,
+  }
+  const directory: Partial<ClusterDirectory> = {
+    ready: Promise.resolve(),
+    list: () => clusters,
+    async slot(_target, { avoid }) {
+      const cluster: Cluster = clusters.find(({ name }) => name !== avoid) ?? clusters[0]!
+      return { cluster, leave: () => void left.push(cluster.name) }
+    },
+  }
+  const delegation: Delegation = {
+    clusters: directory as ClusterDirectory,
+    relay,
+    seal: createAddressSeal(Buffer.alloc(32, 3)),
+    clock: { now: () => Date.now(), monotonicMs: () => performance.now() },
+    rules: () => [],
+    localCatalogs: () => ['tpch'],
+    catalogsOf: async ({ catalogs }) => catalogs!,
+  }
+  const frontEnd = createThreadedFrontEnd({ run: () => Promise.reject(new Error('no thread')) })
+  const bed = createStatementBed({ log, deps: { delegation, frontEnd, objectsOf: () => rightsOf } })
+  return { ...bed, log, posted, canceled, left, gets }
+}
+
+type Bed = ReturnType<typeof bedOf>
+
+async function textOf(data: AsyncIterable<Buffer> | undefined): Promise<string> {
+  let text = ''
+  if (data) for await (const part of data) text += part.toString()
+  return text
+}
+
+/** Follows a statement as a client does. @returns the rows of each answer, and the last answer */
+async function follow(
+  bed: Bed,
+  sql: string,
+): Promise<{ readonly rows: readonly string[]; readonly last: StatementAnswer }> {
+  const { queryId } = await bed.submit(sql)
+  const rows: string[] = []
+  let relayed: Extract<StatementAnswer, { kind: 'relayed' }>['next']
+  for (let token = 0; ;) {
+    const answer = await bed.service.poll(queryId, token, 1_000, relayed)
+    if (answer.kind === 'relayed') {
+      const text = await textOf(answer.data)
+      if (text) rows.push(text)
+      if (!answer.next) return { rows, last: answer }
+      token++
+      relayed = answer.next
+    } else if (answer.kind !== 'answer' || answer.nextToken === undefined) return { rows, last: answer }
+  }
+}
+
+const failureOf = (answer: StatementAnswer) => (answer.kind === 'answer' ? answer.failure : undefined)
+const READ = 'SELECT * FROM hive.s.t'
+const WRITE = 'INSERT INTO hive.s.t SELECT 1'
+
+describe('A delegated statement', () => {
+  it('has the pages of its cluster, and its end is in the log before the last one is sent', async () => {
+    const bed = bedOf({ a: ['rows', 'rows', 'last'] })
+    const { rows, last } = await follow(bed, READ)
+    expect(rows).toEqual(['[[0]]', '[[1]]', '[[2]]'])
+    expect(last.kind).toBe('relayed')
+    const [stream] = [...bed.log.streams.values()]
+    expect(stream!.map(({ type }) => type)).toEqual([
+      'QueryCreated',
+      'QueryPlanned',
+      'TaskCreated',
+      'QueryProgressed',
+      'TaskFinished',
+      'QueryFinished',
+    ])
+    expect(bed.left).toEqual(['a'])
+    expect(bed.canceled).toEqual([])
+  })
+
+  it('runs again at another cluster if the first is lost before it sent rows', async () => {
+    const bed = bedOf({ a: ['lost'], b: ['rows', 'last'] })
+    const { rows } = await follow(bed, READ)
+    expect(rows).toEqual(['[[0]]', '[[1]]'])
+    expect(bed.posted).toEqual(['a', 'b'])
+    expect(bed.canceled).toEqual(['a'])
+    expect(bed.left).toEqual(['a', 'b'])
+  })
+
+  it('fails, and names its cluster, if that is lost after it sent rows', async () => {
+    const bed = bedOf({ a: ['rows', 'lost'], b: ['last'] })
+    const { rows, last } = await follow(bed, READ)
+    expect(rows).toEqual(['[[0]]'])
+    expect(failureOf(last)).toMatchObject({ errorName: 'REMOTE_HOST_GONE' })
+    expect(failureOf(last)!.message).toMatch(/^Cluster a: .*A part of the result had been sent/)
+    expect(bed.posted).toEqual(['a'])
+  })
+
+  it('that changes something never runs twice: the outcome is not known if its cluster is lost', async () => {
+    const bed = bedOf({ a: ['lost'], b: ['last'] })
+    const { last } = await follow(bed, WRITE)
+    expect(failureOf(last)!.message).toMatch(/^Cluster a: .*not known whether the statement was carried out/)
+    expect(bed.posted).toEqual(['a'])
+  })
+
+  it('fails with the name, the code and the type that its cluster gives', async () => {
+    const { last } = await follow(bedOf({ a: ['fails'] }), READ)
+    expect(failureOf(last)).toMatchObject({
+      message: 'no',
+      remote: { cluster: 'a', errorName: 'ODD_CONNECTOR_ERROR', errorCode: 7, errorType: 'EXTERNAL' },
+    })
+  })
+
+  it('gives the answers of one page to two requests for it', async () => {
+    const bed = bedOf({ a: ['rows', 'last'] })
+    const { queryId } = await bed.submit(READ)
+    const answers = await Promise.all([bed.service.poll(queryId, 0, 1_000), bed.service.poll(queryId, 0, 1_000)])
+    const texts = await Promise.all(
+      answers.map((answer) => textOf(answer.kind === 'relayed' ? answer.data : undefined)),
+    )
+    expect(texts).toEqual(['[[0]]', '[[0]]'])
+  })
+
+  it('is canceled at its cluster before its slot is given on', async () => {
+    const bed = bedOf({ a: ['rows', 'last'] })
+    const execution = await bed.submit(READ)
+    await bed.service.poll(execution.queryId, 0, 1_000)
+    await execution.cancel()
+    expect(bed.canceled).toEqual(['a'])
+    await Promise.resolve()
+    await expect.poll(() => bed.left).toEqual(['a'])
+  })
+})
+
+describe('Under access rules, a statement goes to a cluster', () => {
+  const rights = (tables: readonly object[]): RightsOf => {
+    const rules = parseRulesFile(JSON.stringify({ tables }))
+    return (user) => rules.objects({ user, groups: [] })
+  }
+  const all = { catalog: 'hive', privileges: ['SELECT', 'INSERT'] }
+
+  it('if its user may read all columns of each table', async () => {
+    const { rows } = await follow(bedOf({ a: ['last'] }, rights([all])), READ)
+    expect(rows).toEqual(['[[0]]'])
+  })
+
+  it.each([
+    ['a row filter applies', { ...all, filter: 'a = 1' }, READ, 'NOT_SUPPORTED'],
+    ['a mask applies', { ...all, columns: [{ name: 'a', mask: '1' }] }, READ, 'NOT_SUPPORTED'],
+    ['a column is hidden', { ...all, columns: [{ name: 'a', allow: false }] }, READ, 'PERMISSION_DENIED'],
+    ['the privilege is missing', { ...all, privileges: ['SELECT'] }, WRITE, 'PERMISSION_DENIED'],
+    ['the table is hidden', { ...all, privileges: [] }, 'SELECT * FROM (TABLE hive.s.t)', 'PERMISSION_DENIED'],
+    ['a function of the cluster takes part', all, 'SELECT * FROM TABLE(hive.system.query(q => 1))', 'NOT_SUPPORTED'],
+    ['it lists tables of the cluster', all, 'SHOW TABLES FROM hive.s', 'NOT_SUPPORTED'],
+  ])('never if %s', async (_when, rule, sql, errorName) => {
+    const bed = bedOf({ a: ['last'] }, rights([rule]))
+    const { last } = await follow(bed, sql)
+    expect(failureOf(last)).toMatchObject({ errorName })
+    expect(bed.posted).toEqual([])
+  })
+})
