@@ -18,6 +18,8 @@ export interface StatementNames {
   readonly catalogs: readonly string[]
   /** Whether it names a schema without its catalog, or means the catalog of the session: `SHOW SCHEMAS`. */
   readonly usesSessionCatalog: boolean
+  /** The kind of the statement, or of the one that it executes, explains or describes; undefined if that is unknown. */
+  readonly kind: Statement['kind'] | undefined
   /** Whether a function or procedure of a catalog takes part, which may read or change tables that no name shows. */
   readonly unresolved: boolean
 }
@@ -77,6 +79,9 @@ const CATALOGS: Fields = {
   DropCatalog: ['name'],
 }
 
+/** Trino's own table functions, which read only their arguments. */
+const BUILTIN = new Set(['sequence', 'exclude_columns'])
+
 /** Statements about the catalog of the session, where they name no catalog. */
 const IN_SESSION_CATALOG = new Set<Statement['kind']>([
   'CreateSchema',
@@ -94,7 +99,7 @@ const IN_SESSION_CATALOG = new Set<Statement['kind']>([
 export function namesIn(parsed: ParsedStatement): StatementNames {
   const found = new Names()
   if (parsed.kind === 'invalid')
-    return { reads: [], writes: [], catalogs: [], usesSessionCatalog: false, unresolved: true }
+    return { reads: [], writes: [], catalogs: [], usesSessionCatalog: false, kind: undefined, unresolved: true }
   found.add(parsed.tree, parsed.inner)
   return found.all()
 }
@@ -110,6 +115,7 @@ class Names {
   readonly #writes = new Map<string, NameAsWritten>()
   readonly #catalogs = new Set<string>()
   #usesSessionCatalog = false
+  #kind: Statement['kind'] | undefined
   #unresolved = false
 
   add(statement: Statement, inner: StatementText | undefined): void {
@@ -123,7 +129,11 @@ class Names {
       case 'DescribeOutput': {
         const executed = inner?.parse()
         if (executed?.kind === 'valid' && !isExecuting(executed.tree)) this.add(executed.tree, undefined)
-        return
+        // A newer cluster may understand the text.
+        else this.#unresolved = true
+        // Values may have subqueries.
+        for (const name of namesOfTables(statement)) this.#table(partsOf(name), this.#reads)
+        return this.#addFunctions(statement)
       }
       case 'Prepare':
         // Preparing a statement uses none of its tables.
@@ -139,11 +149,13 @@ class Names {
       writes: [...this.#writes.values()],
       catalogs: [...this.#catalogs],
       usesSessionCatalog: this.#usesSessionCatalog,
+      kind: this.#kind,
       unresolved: this.#unresolved,
     }
   }
 
   #addOwn(statement: Statement): void {
+    this.#kind = statement.kind
     for (const name of namesAt(statement, WRITTEN)) this.#table(partsOf(name), this.#writes)
     const [schemas, catalogs] = [namesAt(statement, SCHEMAS), namesAt(statement, CATALOGS)]
     for (const name of schemas) this.#catalogOf(partsOf(name), 2)
@@ -200,8 +212,9 @@ class Names {
     if (node.kind === 'FunctionCall' || node.kind === 'TableFunctionInvocation') {
       const parts = partsOf((node as FunctionCall | TableFunctionInvocation).name)
       this.#catalogOf(parts, 3)
-      // A name of two parts is one of a schema of the session's catalog.
-      if (node.kind === 'TableFunctionInvocation' && parts.length > 1) this.#unresolved = true
+      // Any other name may be one of the session's catalog or path, and read any table there.
+      if (node.kind === 'TableFunctionInvocation' && !(parts.length === 1 && BUILTIN.has(parts[0]!)))
+        this.#unresolved = true
     }
     for (const child of childrenOf(node)) this.#addFunctions(child)
   }

@@ -81,6 +81,8 @@ const clusterSchema = z
       if (!file.insecure) complain('url', 'plain http to another machine needs "insecure": true')
       if (type !== 'none') complain('url', 'credentials are sent over https:// only')
     }
+    if (file.enforcesAccess && file.runAs !== 'caller')
+      complain('enforcesAccess', 'needs "runAs": "caller": the cluster checks the rights of the user that it sees')
     if ((file.certFile === undefined) !== (file.keyFile === undefined))
       complain('certFile', 'certFile and keyFile come together')
     if (type === 'certificate' && (!secure || file.certFile === undefined))
@@ -160,7 +162,8 @@ function credentialsOf(by: Authentication, folder: string): Cluster['credentials
 /** The first line of a file. @throws Error when it is empty, or no text that a header can carry */
 async function secretIn(file: string): Promise<string> {
   const [secret = ''] = (await readFile(file, 'utf8')).split(/\r?\n/, 1)
-  if (!/^[\x20-\x7e\u0080-\uffff]+$/.test(secret)) throw new Error(`The first line of ${file} is no password or token`)
+  if (!/^[\x20-\x7e\u0080-\uffff]+$/.test(secret))
+    throw new Error('The first line of the file of its credentials is no password or token')
   return secret
 }
 

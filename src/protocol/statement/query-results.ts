@@ -51,7 +51,7 @@ export function answerText(view: AnswerView, uris: StatementUris, hasPage: boole
     id: query.queryId,
     infoUri: uris.infoUri(baseUri, query.queryId),
     partialCancelUri:
-      query.planned && open.length > 0 && nextToken !== undefined
+      query.planned && query.planned.route !== 'delegated' && open.length > 0 && nextToken !== undefined
         ? uris.partialCancelUri(baseUri, query.queryId, Math.max(...open.map((stage) => stage.id)))
         : undefined,
     nextUri: nextToken === undefined ? undefined : uris.nextUri(baseUri, query.queryId, nextToken, view.relayed),

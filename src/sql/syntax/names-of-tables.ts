@@ -13,6 +13,8 @@ export function namesOfTables(
   if (node.kind === 'Table') {
     const { name } = node as AnyNode & { readonly name: QualifiedName }
     if (name.parts.length > 1 || !defined.has(name.parts[0]!.value.toLowerCase())) found.push(name)
+    // The version of a table may be a subquery.
+    for (const child of childrenOf(node)) if (child !== name) namesOfTables(child, defined, found)
     return found
   }
   if (node.kind === 'Query') {

@@ -115,7 +115,9 @@ export function createClusterRequests(silenceMs: number): ClusterRequests {
 
 async function headersOf(cluster: RelayTarget, { headers, body }: ClusterRequest): Promise<Record<string, string>> {
   const credentials = await cluster.credentials().catch((error: unknown) => {
-    throw new ClusterLost(cluster.name, 'refused', `its credentials cannot be read: ${(error as Error).message}`)
+    throw new ClusterLost(cluster.name, 'refused', 'its credentials cannot be read', {
+      cause: error,
+    })
   })
   return {
     ...headers,
@@ -151,7 +153,7 @@ function responseOf(
 function lostBy(cluster: string, error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason
   if (error instanceof ClusterLost || error instanceof AnswerNotRead) return error
-  return new ClusterLost(cluster, 'unreachable', `no whole answer: ${(error as Error).message}`, { cause: error })
+  return new ClusterLost(cluster, 'unreachable', 'no whole answer', { cause: error })
 }
 
 function sameFiles(a: RelayTarget['tls'], b: RelayTarget['tls']): boolean {

@@ -1,4 +1,3 @@
-import { REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import { settlesWithin } from '../../../shared/deadline.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import type { Clock } from '../../../shared/clock.ts'
@@ -198,7 +197,8 @@ export class RemoteRun implements RemoteAnswers {
       kind: 'relayed',
       query: asked.query,
       next: { attempt, cluster: cluster.name, uri: nextUri, rowsSent },
-      cancelableStage: answer.head.partialCancelUri === undefined ? undefined : REMOTE_STAGE,
+      // A stage at a cluster cannot be ended early.
+      cancelableStage: undefined,
       columns: answer.head.columns,
       headers: answer.headers,
       data: answer.data,

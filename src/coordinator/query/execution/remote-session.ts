@@ -29,7 +29,8 @@ export function remoteStatement(
     'x-trino-session': pairs(session.properties),
     'x-trino-prepared-statement': pairs(session.preparedStatements, encodeURIComponent),
     'x-trino-resource-estimate': pairs(session.resourceEstimates),
-    'x-trino-role': pairs(session.roles),
+    // Roles are those of the client's own user.
+    'x-trino-role': user === undefined ? undefined : pairs(session.roles),
     traceparent,
   }
   const given = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined)

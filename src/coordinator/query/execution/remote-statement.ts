@@ -14,6 +14,7 @@ import { Suspended } from './suspended.ts'
 import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
 import { RemoteRun, type RemoteEnd, type RemoteOutcome } from './remote-run.ts'
 import type { RemoteDeps, Routed } from './delegation.ts'
+import { decidesItself } from './route-statement.ts'
 import { remoteStatement } from './remote-session.ts'
 import { remoteTaskStats, runningTaskStats } from './remote-stats.ts'
 
@@ -193,6 +194,11 @@ async function post(
     })
     try {
       const { cluster } = slot
+      if (!routed.checked && !decidesItself(cluster))
+        throw new EngineError(
+          'NOT_SUPPORTED',
+          `Cluster ${cluster.name} does not check the rights of users, and this server could not: submit the statement again`,
+        )
       const statement = remoteStatement(sql, session, {
         user: cluster.runAs === 'caller' ? session.user : undefined,
         traceparent: run.spanOf(REMOTE_STAGE),

@@ -4,7 +4,8 @@ import { unreachable } from '../../../shared/unreachable.ts'
 import { accessDenied, accessOf, type RightsOf } from '../../../sql/access-control.ts'
 import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
-import type { ClusterView } from '../../clusters/cluster.ts'
+import type { Cluster, ClusterView } from '../../clusters/cluster.ts'
+import type { QuerySession } from '../stream/events.ts'
 import { decideRoute } from '../../clusters/routing/decide-route.ts'
 import type { GroupCatalogs, RemoteCatalogs, Route, RouteDecision } from '../../clusters/routing/route.ts'
 import type { Submission } from '../registry/query-handle.ts'
@@ -39,6 +40,8 @@ export async function routeStatement(
   const clusters = delegation.clusters.list()
   if (clusters.length === 0 && delegation.rules().length === 0) return undefined
   const names = fullNames(survey, session)
+  // This server has catalogs of these names, and answers from them.
+  if (names.catalogs.some((catalog) => OWN_CATALOGS.has(catalog))) return undefined
   const { queryType } = survey
   const targets = await catalogsOf(delegation, clusters)
   const decision = decideRoute(
@@ -50,7 +53,7 @@ export async function routeStatement(
       clientTags: session.clientTags,
       queryType,
       resourceGroup,
-      catalogs: names.catalogs.filter((catalog) => !OWN_CATALOGS.has(catalog)),
+      catalogs: names.catalogs,
       written: names.written,
       unresolved: names.unresolved,
       bytes: () => undefined,
@@ -64,13 +67,22 @@ export async function routeStatement(
   const reached = clusters.filter(({ name, group }) =>
     routed.to === 'group' ? group === routed.name : name === routed.name,
   )
+  checkPrepared(session)
+  const { rightsOf } = query
   // A cluster that decides by its own rules for the user of the statement needs no check here.
-  if (!reached.every(({ enforcesAccess }) => enforcesAccess)) checkRights(query, names)
-  return { routed, queryType: queryType ?? 'SELECT', sql: text.sql, session }
+  const theyDecide = reached.every(decidesItself)
+  // A routing rule may send statements that cannot be checked.
+  if (rightsOf && !theyDecide && routed.grade !== 'unchecked') checkRights(query, rightsOf, names)
+  const checked = rightsOf === undefined || !theyDecide
+  return { routed: { ...routed, checked }, queryType: queryType ?? 'SELECT', sql: text.sql, session }
 }
 
 /** The target of a decision; undefined for this server. A fallback is taken while no cluster of the route is open. */
-function routedTo({ clusters }: Delegation, decision: RouteDecision, readOnly: boolean): Routed | undefined {
+function routedTo(
+  { clusters }: Delegation,
+  decision: RouteDecision,
+  readOnly: boolean,
+): Omit<Routed, 'checked'> | undefined {
   const { route, fallback, rule, grade, bytes, skipped } = decision
   const takesFallback = fallback !== undefined && !isOpen(clusters.list(), route)
   const taken = takesFallback ? fallback : route
@@ -117,7 +129,7 @@ interface FullNames {
 }
 
 function fullNames(
-  { reads, writes, catalogs, usesSessionCatalog, unresolved }: StatementSurvey,
+  { reads, writes, catalogs, usesSessionCatalog, unresolved, readOnly }: StatementSurvey,
   { catalog, schema }: { readonly catalog?: string | undefined; readonly schema?: string | undefined },
 ): FullNames {
   const given = (part: string | undefined): readonly string[] => (part === undefined ? [] : [part])
@@ -127,20 +139,11 @@ function fullNames(
   }
   const [allReads, allWrites] = [reads.map(full), writes.map(full)]
   const catalogOf = (name: NameAsWritten): readonly string[] => (name.length === 3 ? [name[0]!] : [])
-  return {
-    reads: allReads,
-    writes: allWrites,
-    catalogs: [
-      ...new Set([
-        ...catalogs,
-        ...(usesSessionCatalog ? given(catalog) : []),
-        ...allReads.flatMap(catalogOf),
-        ...allWrites.flatMap(catalogOf),
-      ]),
-    ],
-    written: [...new Set(allWrites.flatMap(catalogOf))],
-    unresolved,
-  }
+  const used = [...allReads, ...allWrites].flatMap(catalogOf)
+  const allCatalogs = [...new Set([...catalogs, ...(usesSessionCatalog ? given(catalog) : []), ...used])]
+  // A change without a table is one of schemas or of other objects.
+  const changed = readOnly || allWrites.length > 0 ? allWrites.flatMap(catalogOf) : allCatalogs
+  return { reads: allReads, writes: allWrites, catalogs: allCatalogs, written: [...new Set(changed)], unresolved }
 }
 
 /** Which catalogs are where. A group has the catalogs that all of its clusters have. */
@@ -171,58 +174,86 @@ function common(a: ReadonlySet<string>, b: ReadonlySet<string>): ReadonlySet<str
   return new Set([...a].filter((one) => b.has(one)))
 }
 
+/** Whether a cluster checks the rights of the statement's own user. */
+export function decidesItself({ enforcesAccess, runAs }: Pick<Cluster, 'enforcesAccess' | 'runAs'>): boolean {
+  return enforcesAccess && runAs === 'caller'
+}
+
+/**
+ * Checks that the names of prepared statements differ in more than case: the cluster could execute another one than the
+ * one that was checked.
+ * @throws EngineError NOT_SUPPORTED
+ */
+function checkPrepared({ preparedStatements }: Pick<QuerySession, 'preparedStatements'>): void {
+  const names = Object.keys(preparedStatements)
+  if (new Set(names.map((name) => name.toLowerCase())).size < names.length)
+    throw new EngineError('NOT_SUPPORTED', 'Names of prepared statements must differ in more than case')
+}
+
+type Statement = NonNullable<StatementSurvey['kind']>
+
+/** Kinds of statements whose rights are those on the tables that they name. */
+const CHECKABLE = new Set<Statement>(['Query', 'ShowColumns', 'Insert', 'Delete', 'Update', 'Merge'])
+
 /**
  * Checks the rights on every table that the statement names, on all of their columns: which of them it reads is not
- * known here.
+ * known here. All other statements are refused.
  * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED for a table with a row filter or a mask for this user
  */
-function checkRights({ rightsOf, identity, survey }: RoutedQuery, { reads, writes, catalogs }: FullNames): void {
-  const access = rightsOf && accessOf({ rightsOf, user: identity.user })
-  if (!access || !rightsOf) return
-  for (const catalog of catalogs) access.checkCatalog(catalog)
-  for (const [parts, isRead] of [
-    ...reads.map((name) => [name, true] as const),
-    ...writes.map((name) => [name, false] as const),
-  ]) {
-    const [catalog, schema, table] = parts
-    if (parts.length !== 3 || catalog === undefined || schema === undefined || table === undefined)
-      throw new EngineError('MISSING_CATALOG_NAME', `Table ${parts.join('.')} needs a catalog and a schema`)
-    const name = { catalog, schema, table }
-    if (access.policies(name))
-      throw new EngineError(
-        'NOT_SUPPORTED',
-        `Table ${catalog}.${schema}.${table} has a row filter or a column mask for this user, so statements over it cannot be sent to a cluster`,
-      )
-    if (rightsOf(identity.user).table(catalog, schema, table).restricted.size > 0)
-      throw accessDenied(`Cannot select all columns of table ${catalog}.${schema}.${table}`)
-    if (isRead) access.checkSelect(name, new Set())
-    else checkChange(access, name, survey.queryType)
+function checkRights({ identity, survey, submission }: RoutedQuery, rightsOf: RightsOf, names: FullNames): void {
+  const { session } = submission
+  const access = accessOf({ rightsOf, user: identity.user })
+  if (!access) return
+  const { kind } = survey
+  if (kind === undefined || !CHECKABLE.has(kind))
+    throw unsupported('only queries, DESCRIBE, INSERT, DELETE, UPDATE and MERGE are sent to a cluster')
+  if (session.path !== undefined) throw unsupported('a statement with a path is not sent to a cluster')
+  for (const catalog of names.catalogs) access.checkCatalog(catalog)
+  for (const parts of names.reads) {
+    const name = checkedName(parts, rightsOf, identity.user)
+    refusePolicies(access, name)
+    access.checkSelect(name, new Set())
   }
-  // Rules filter lists of objects, and a cluster does not know them.
-  if (reads.length + writes.length === 0 && catalogs.length > 0)
-    throw new EngineError(
-      'NOT_SUPPORTED',
-      'Under access rules, statements about catalogs and schemas of a cluster are not supported',
-    )
+  for (const parts of names.writes) {
+    const name = checkedName(parts, rightsOf, identity.user)
+    refusePolicies(access, name)
+    checkChange(access, name, kind)
+  }
+  const given = new Set(session.propertyRules?.given)
+  for (const property of Object.keys(session.properties)) {
+    const [name, catalog] = property.split('.').reverse()
+    if (!given.has(property)) access.checkSetProperty(catalog, name!)
+  }
+}
+
+function unsupported(what: string): EngineError {
+  return new EngineError('NOT_SUPPORTED', `Under access rules, ${what}`)
 }
 
 type Access = NonNullable<ReturnType<typeof accessOf>>
 type TableName = Parameters<Access['checkTable']>[0]
 
-/** Checks the privilege for a change. A change that rules have no privilege for needs the ownership of the table. */
-function checkChange(access: Access, name: TableName, queryType: string | undefined): void {
-  switch (queryType) {
-    case 'INSERT':
-      return access.checkTable(name, 'INSERT', 'insert into table')
-    case 'DELETE':
-      return access.checkTable(name, 'DELETE', 'delete from table')
-    case 'UPDATE':
-      return access.checkTable(name, 'UPDATE', 'update columns in table')
-    case 'MERGE':
-      access.checkTable(name, 'INSERT', 'insert into table')
-      access.checkTable(name, 'DELETE', 'delete from table')
-      return access.checkTable(name, 'UPDATE', 'update columns in table')
-    default:
-      return access.checkTable(name, 'OWNERSHIP', 'change table')
-  }
+function checkedName(parts: NameAsWritten, rightsOf: RightsOf, user: string): TableName {
+  const [catalog, schema, table] = parts
+  if (parts.length !== 3 || catalog === undefined || schema === undefined || table === undefined)
+    throw new EngineError('MISSING_CATALOG_NAME', `Table ${parts.join('.')} needs a catalog and a schema`)
+  // A cluster does not filter these by the rules of this server.
+  if (schema === 'information_schema' || table.includes('$'))
+    throw unsupported(`table ${parts.join('.')} of a cluster cannot be read`)
+  if (rightsOf(user).table(catalog, schema, table).restricted.size > 0)
+    throw accessDenied(`Cannot select all columns of table ${parts.join('.')}`)
+  return { catalog, schema, table }
+}
+
+function refusePolicies(access: Access, name: TableName): void {
+  const { catalog, schema, table } = name
+  if (access.policies(name))
+    throw unsupported(`table ${catalog}.${schema}.${table} with a row filter or a column mask is not sent to a cluster`)
+}
+
+/** Checks the privilege for a change. */
+function checkChange(access: Access, name: TableName, kind: Statement): void {
+  if (kind === 'Insert' || kind === 'Merge') access.checkTable(name, 'INSERT', 'insert into table')
+  if (kind === 'Delete' || kind === 'Merge') access.checkTable(name, 'DELETE', 'delete from table')
+  if (kind === 'Update' || kind === 'Merge') access.checkTable(name, 'UPDATE', 'update columns in table')
 }

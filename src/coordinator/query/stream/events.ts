@@ -280,6 +280,11 @@ export const queryEventSchemas = {
             .enum(['analysed', 'named', 'unchecked'])
             .describe('How far the statement was checked here before it was sent'),
           readOnly: z.boolean().describe('Whether it may run again on another cluster'),
+          checked: z
+            .boolean()
+            .describe(
+              'Whether any cluster of the route may run it; otherwise only one that checks the rights of its user itself',
+            ),
           bytes: count.optional().describe('The bytes that the statement would read, where a rule asked for them'),
           skipped: z.array(z.object({ rule: z.string(), why: z.string() })),
           fallback: z.boolean().optional().describe('Whether the fallback of the rule was taken'),

@@ -231,6 +231,11 @@ describe('Under access rules, a statement goes to a cluster', () => {
     ['the privilege is missing', { ...all, privileges: ['SELECT'] }, WRITE, 'PERMISSION_DENIED'],
     ['the table is hidden', { ...all, privileges: [] }, 'SELECT * FROM (TABLE hive.s.t)', 'PERMISSION_DENIED'],
     ['a function of the cluster takes part', all, 'SELECT * FROM TABLE(hive.system.query(q => 1))', 'NOT_SUPPORTED'],
+    ['the function may be found by the path', all, 'SELECT * FROM hive.s.t, TABLE(query(q => 1))', 'NOT_SUPPORTED'],
+    ['it reads names of the cluster', all, 'SELECT * FROM hive.information_schema.columns', 'NOT_SUPPORTED'],
+    ['it replaces a table', all, 'CREATE OR REPLACE TABLE hive.s.t AS SELECT 1 AS a', 'NOT_SUPPORTED'],
+    ['it shows the text of a view', all, 'SHOW CREATE VIEW hive.s.t', 'NOT_SUPPORTED'],
+    ['it makes a function', all, 'CREATE FUNCTION hive.s.f(x bigint) RETURNS bigint RETURN x', 'NOT_SUPPORTED'],
     ['it lists tables of the cluster', all, 'SHOW TABLES FROM hive.s', 'NOT_SUPPORTED'],
   ])('never if %s', async (_when, rule, sql, errorName) => {
     const bed = bedOf({ a: ['last'] }, rights([rule]))
