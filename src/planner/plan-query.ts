@@ -7,7 +7,7 @@ import { makePlan, type QueryPlan, type Stage } from './query-plan.ts'
 export interface QueryInput {
   /** The splits of all scans. */
   readonly splits: readonly Split[]
-  /** Whether the rows of every scan live in the coordinator (information_schema, system tables). */
+  /** Whether only the coordinator has the rows of every scan (information_schema, system tables). */
   readonly coordinatorOnly: boolean
 }
 
@@ -26,7 +26,7 @@ export function planQuery(query: RenderedQuery, columns: readonly ResultColumn[]
   return makePlan('coordinator', [{ id: ROOT_STAGE, distribution: 'coordinator', inputs: [], ...work }], 'client')
 }
 
-/** Plans a query of which only the figures are wanted: its operators run on a worker, whatever the statement is. */
+/** Plans a query for EXPLAIN ANALYZE, which needs only the figures. It always runs on a worker. */
 export function planForFigures(query: RenderedQuery, columns: readonly ResultColumn[], input: QueryInput): QueryPlan {
   return onWorker(toWork({ ...query, simple: false }, columns, input), 'none')
 }

@@ -21,10 +21,12 @@ export interface Stage {
   readonly id: number
   /** The ids of the stages whose output it reads. */
   readonly inputs: readonly number[]
-  /** Where its tasks run: in the coordinator's engine, or in one task on a worker. */
+  /** Where its tasks run. `coordinator`: in the coordinator. `single`: in one task on a worker, or at a cluster. */
   readonly distribution: 'coordinator' | 'single'
   readonly output: StageOutput
-  /** What its tasks compute. Absent: the stage is a root that computes nothing, or the fragment is not stored. */
+  /**
+   * What its tasks compute. Absent for a root that computes nothing, for a stage at a cluster, and if it is not stored.
+   */
   readonly fragment?: Fragment
   /** For a fragment that is not stored because it contains secrets: the data needed to continue with its task. */
   readonly withheld?: { readonly streams: boolean; readonly target?: WriteTarget | undefined }
@@ -33,19 +35,19 @@ export interface Stage {
   readonly outline?: PlanNode
 }
 
-/** Which part of the system carries a plan out: workers, the coordinator's own engine, or a cluster behind it. */
+/** Where a plan runs. `local`: on workers. `coordinator`: in the coordinator. `delegated`: at a cluster. */
 export type PlanRoute = 'local' | 'coordinator' | 'delegated'
 
-/** The stages of a query, a tree. The coordinator runs the root; all other stages run on workers. */
+/** The stages of a query, a tree. The coordinator runs the root. The other stages run on workers, or at a cluster. */
 export interface QueryPlan {
   readonly route: PlanRoute
   /** Every stage once, the root first. */
   readonly stages: readonly Stage[]
-  /** Stage 0. Without a fragment it relays its one input, or it is a row that the coordinator makes itself. */
+  /** Stage 0. Without a fragment it relays its only input, or the coordinator makes its single row itself. */
   readonly root: Stage
 }
 
-/** The plan of a statement that a cluster runs as a whole: the root passes its answers on. */
+/** The plan of a statement that a cluster runs as a whole. The root passes the cluster's answers on. */
 export const DELEGATED_PLAN: QueryPlan = makePlan(
   'delegated',
   [
@@ -59,7 +61,7 @@ export const DELEGATED_PLAN: QueryPlan = makePlan(
 type StageShape = Pick<Stage, 'id' | 'inputs'> & { readonly fragment?: unknown; readonly withheld?: unknown }
 
 /**
- * Makes a plan: the outputs of its stages follow from the tree.
+ * Makes a plan. The `output` of each stage is derived from the tree.
  * @param result where the rows of the statement go
  */
 export function makePlan(
@@ -84,7 +86,10 @@ export const ROW_PLAN: QueryPlan = makePlan(
   'client',
 )
 
-/** Whether the stage has work for an engine; otherwise the coordinator relays its input, or makes its row. */
+/**
+ * Whether an engine has work for the stage. Otherwise the stage relays, is a row of the coordinator, or runs at a
+ * cluster.
+ */
 export function computes({ fragment, withheld }: Pick<StageShape, 'fragment' | 'withheld'>): boolean {
   return fragment !== undefined || withheld !== undefined
 }

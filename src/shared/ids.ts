@@ -33,7 +33,9 @@ export function queryOfStream(stream: string): QueryId {
   return stream as QueryId
 }
 
-/** The stage that gives the client its result. It runs in the coordinator; all other stages run on workers. */
+/**
+ * The stage that gives the client its result. It runs in the coordinator. Other stages run on workers, or at a cluster.
+ */
 export const ROOT_STAGE = 0
 
 export function stageId(queryId: QueryId, stage: number): StageId {

@@ -12,7 +12,7 @@ import { locate, textOrigin, type SourceText } from './syntax/span.ts'
 /** The prepared statements that the client sent with the statement, by name. */
 export type PreparedTexts = Readonly<Record<string, string>>
 
-/** The syntax of a client's text: a statement, or the reason why the text is none. */
+/** The syntax of a client's text: a statement, or the error of a text that does not parse. */
 export type ParsedStatement = ValidStatement | InvalidStatement
 
 interface ParsedText {
@@ -28,10 +28,10 @@ export interface ValidStatement extends ParsedText {
   readonly parameterCount: number
   /**
    * The text that EXECUTE, EXECUTE IMMEDIATE, DESCRIBE INPUT or DESCRIBE OUTPUT refers to, also below EXPLAIN and
-   * PREPARE. Undefined for every other statement, and if the client sent no prepared statement of that name.
+   * PREPARE. Undefined for every other statement, and if the client sent no prepared statement with that name.
    */
   readonly inner: StatementText | undefined
-  /** The memory that the tree takes, about, in bytes. */
+  /** The approximate memory of the tree, in bytes. */
   readonly treeBytes: number
 }
 
@@ -41,7 +41,10 @@ export interface InvalidStatement extends ParsedText {
   readonly error: EngineError
 }
 
-/** About the bytes of a syntax tree for each token of its text: 68 (lists of numbers) to 131 (test/conformance) were measured. */
+/**
+ * The approximate bytes of a syntax tree per token of its text. Measured: 68 (lists of numbers) to 131
+ * (test/conformance).
+ */
 const TREE_BYTES_PER_TOKEN = 130
 
 /** A text of a client. It is parsed when its syntax is first needed, and then keeps the result. */
@@ -67,8 +70,8 @@ export class StatementText {
   }
 
   /**
-   * Parses the text, unless it was parsed before. The work counts for the CPU budget that is running.
-   * @throws the error of that budget; a later call starts again
+   * Parses the text, unless it was parsed before. The work counts for the current CPU budget.
+   * @throws the error of that budget; then a later call parses the text from its beginning
    */
   parse(): ParsedStatement {
     this.#parsed ??= parseText(this, this.#origin)
@@ -119,7 +122,7 @@ function treeOrError({ sql, origin }: SourceText): ReturnType<typeof parseWithPa
   try {
     return parseWithParameters(sql, origin)
   } catch (error) {
-    // Any other error is the budget's: the text may well be a statement.
+    // Any other error is that of the CPU budget: it does not say whether the text is a statement.
     if (error instanceof EngineError && error.errorName === 'SYNTAX_ERROR') return error
     throw error
   }

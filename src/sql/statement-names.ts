@@ -6,17 +6,19 @@ import { queryTypeOf } from './statements/query-type.ts'
 import { namesOfTables } from './syntax/names-of-tables.ts'
 import { childrenOf, type AnyNode } from './syntax/tree.ts'
 
-/** The name of an object as written, in lower case: from the catalog on, as far as the parts are given. */
+/**
+ * The name of an object as written, in lower case. The catalog and the schema are missing where the text omits them.
+ */
 export type NameAsWritten = readonly string[]
 
-/** The names in a statement, before any catalog is asked: a table that is read may be a view of other tables. */
+/** The names in a statement. No catalog was asked, so a table in `reads` may be a view of other tables. */
 export interface StatementNames {
   readonly reads: readonly NameAsWritten[]
   /** The tables and views that the statement changes, creates or drops. */
   readonly writes: readonly NameAsWritten[]
-  /** The catalogs that the statement names, also without a table: `SHOW SCHEMAS FROM c`, `c.s.f(x)`. */
+  /** The catalogs that the statement names, including those without a table: `SHOW SCHEMAS FROM c`, `c.s.f(x)`. */
   readonly catalogs: readonly string[]
-  /** Whether it names a schema without its catalog, or means the catalog of the session: `SHOW SCHEMAS`. */
+  /** Whether it uses the catalog of the session without naming it: `SHOW SCHEMAS`, `DROP SCHEMA s`. */
   readonly usesSessionCatalog: boolean
   /** The kind of the statement, or of the one that it executes, explains or describes; undefined if that is unknown. */
   readonly kind: Statement['kind'] | undefined
@@ -93,8 +95,8 @@ const IN_SESSION_CATALOG = new Set<Statement['kind']>([
 ])
 
 /**
- * The names in a statement, and in the text that it executes or describes. A text that is no statement has none: a
- * newer cluster may understand it.
+ * Finds the names in a statement, and in the text that it executes or describes. A text that does not parse has no
+ * names and is unresolved: a newer cluster may be able to parse it.
  */
 export function namesIn(parsed: ParsedStatement): StatementNames {
   const found = new Names()
@@ -104,7 +106,7 @@ export function namesIn(parsed: ParsedStatement): StatementNames {
   return found.all()
 }
 
-/** Whether a statement only reads. False for a text that is no statement. */
+/** Whether a statement only reads. False for a text that does not parse. */
 export function readsOnly(text: StatementText): boolean {
   const type = queryTypeOf(text)
   return type === 'SELECT' || type === 'DESCRIBE' || type === 'EXPLAIN'
@@ -136,7 +138,7 @@ class Names {
         return this.#addFunctions(statement)
       }
       case 'Prepare':
-        // Preparing a statement uses none of its tables.
+        // PREPARE does not use the tables of the statement that it prepares.
         return
       default:
         return this.#addOwn(statement)
@@ -167,7 +169,7 @@ class Names {
     this.#addFunctions(statement)
   }
 
-  /** Statements whose names are of different objects by the words before them. */
+  /** Adds names whose kind of object depends on other words of the statement, such as `SHOW CREATE SCHEMA`. */
   #addByType(statement: Statement): void {
     switch (statement.kind) {
       case 'ShowColumns':
@@ -224,13 +226,16 @@ class Names {
     this.#catalogOf(parts, 3)
   }
 
-  /** Adds the first part as a catalog, if the name has as many parts as a name with a catalog. */
+  /**
+   * Adds the first part of a name as a catalog.
+   * @param complete the number of parts of a name that includes its catalog
+   */
   #catalogOf(parts: NameAsWritten, complete: number): void {
     if (parts.length === complete) this.#catalogs.add(parts[0]!)
   }
 }
 
-/** An executed text may not execute another one. */
+/** Whether a statement executes a text. An executed text must not do this. */
 function isExecuting({ kind }: Statement): boolean {
   return kind === 'Execute' || kind === 'ExecuteImmediate'
 }

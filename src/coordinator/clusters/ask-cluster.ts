@@ -12,20 +12,20 @@ export interface ClusterAnswer {
   readonly version: string | undefined
 }
 
-/** The cluster answers, and not as a cluster that takes statements does. */
+/** The server gave no answer in time, or an answer that a cluster which takes statements does not give. */
 class NotACluster extends QuipuError {
   readonly retry = 'later'
 }
 
 const MOST_BYTES = 64 * 1024
-/** The parts of Trino's `/v1/info` that count. Resources at other paths need not have them. */
+/** The members of Trino's `/v1/info` that are used. Answers of other paths may lack them. */
 const infoSchema = z.looseObject({
   starting: z.boolean().optional(),
   coordinator: z.boolean().optional(),
   nodeVersion: z.looseObject({ version: z.string() }).optional(),
 })
 
-/** Which servers are believed to be the cluster: those that its authorities vouch for. */
+/** Decides whether a server is the cluster: its certificate must be signed by the authorities of the cluster's file. */
 function trustOf(tls: ClusterTls | undefined): ServerTrust {
   const context = tls && createSecureContext({ ...tls, minVersion: 'TLSv1.2' })
   return { context: () => context, identify: checkServerIdentity }
@@ -39,7 +39,7 @@ function trustOf(tls: ClusterTls | undefined): ServerTrust {
  */
 export async function askCluster(cluster: Cluster, http: HttpClient, waitMs: number): Promise<ClusterAnswer> {
   const { url, healthPath } = cluster
-  // Each check opens a connection of its own: it must find that the address does not accept any.
+  // Each check opens a new connection: on an old one it would not notice that the address accepts no new ones.
   const headers = { ...(await cluster.credentials()), accept: 'application/json' }
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), waitMs)
@@ -60,7 +60,7 @@ export async function askCluster(cluster: Cluster, http: HttpClient, waitMs: num
 
 function answerOf(text: string, healthPath: string): ClusterAnswer {
   const parsed = infoSchema.safeParse(parseJson(text))
-  // An own path may answer anything, as long as it answers 200.
+  // A path that the file names may answer with any body, if the status is 200.
   if (!parsed.success && healthPath === '/v1/info')
     throw new NotACluster('GET /v1/info did not answer as Trino does: no coordinator listens there')
   const { starting = false, coordinator = true, nodeVersion } = parsed.data ?? {}
@@ -68,7 +68,7 @@ function answerOf(text: string, healthPath: string): ClusterAnswer {
   return { starting, version: nodeVersion?.version.slice(0, 100) }
 }
 
-/** Opens connections for checks. */
+/** Makes the HTTP client for checks of a cluster; it opens a new connection for each check. */
 export function createCheckClient(cluster: Pick<Cluster, 'tls'>): HttpClient {
   return createHttpClient(trustOf(cluster.tls), { keepAlive: false })
 }

@@ -11,12 +11,13 @@ export interface CheckResult {
   readonly version: string | undefined
 }
 
-/** Checks clusters, each in its own rhythm: a cluster that does not answer delays no check of another one. */
+/** Checks each cluster at its own times: a cluster that does not answer delays no check of another cluster. */
 export interface ClusterChecks {
   /**
    * Starts the checks that are due.
-   * @param isSettled whether the health of the cluster is known: then it is asked once in `beatMs`, else five times as
-   *   often
+   * @param isSettled whether the health of the cluster is certain: then the cluster is checked once in each `beatMs`,
+   * else
+   *   five times as often
    */
   tick(clusters: readonly Cluster[], isSettled: (cluster: Cluster) => boolean): void
   stop(): void
@@ -30,18 +31,18 @@ export interface ClusterChecksDeps {
 
 interface Checked {
   readonly http: HttpClient
-  /** Checks without an answer so far. */
+  /** The number of checks that have no answer yet. */
   open: number
   startedAt: number
 }
 
-/** Checks of one cluster at once. A cluster that accepts connections and does not answer gets no more. */
+/** The most checks of one cluster at the same time, for a cluster that accepts connections and does not answer. */
 const MOST_OPEN = 3
-/** How much more often a cluster is asked while its health is open. */
+/** How many times more often a cluster is checked while its health is uncertain. */
 const HURRY = 5
 
 export function createClusterChecks({ clock, beatMs, onResult }: ClusterChecksDeps): ClusterChecks {
-  /** A changed file makes a new cluster, with a new connection. */
+  /** By the cluster object: a changed file makes a new object, which gets a new client. */
   const checked = new Map<Cluster, Checked>()
 
   function check(cluster: Cluster, state: Checked): void {
@@ -74,7 +75,7 @@ export function createClusterChecks({ clock, beatMs, onResult }: ClusterChecksDe
       for (const cluster of clusters) {
         const state = checked.get(cluster) ?? { http: createCheckClient(cluster), open: 0, startedAt: -Infinity }
         checked.set(cluster, state)
-        // Where an answer is late, the next check does not wait for it.
+        // If an answer is late, the next check starts without it.
         const isLate = state.open > 0 && now - state.startedAt >= beatMs / HURRY
         const everyMs = isSettled(cluster) && !isLate ? beatMs : beatMs / HURRY
         if (state.open < MOST_OPEN && now - state.startedAt >= everyMs) check(cluster, state)

@@ -32,7 +32,7 @@ export interface ClusterDirectoryOptions {
   readonly files: () => ClusterFiles
   readonly states: ClusterStates
   readonly log: EventAppender
-  /** The end of the log when this coordinator began to write: until the states have reached it, nothing happens. */
+  /** The end of the log when this coordinator began to write. The directory does nothing before `states` reaches it. */
   readonly begin: Checkpoint
   readonly clock: Clock
   /** Milliseconds between two checks of a cluster. */
@@ -42,7 +42,7 @@ export interface ClusterDirectoryOptions {
   readonly telemetry: ClusterTelemetry
 }
 
-/** Is called with what happens to clusters. */
+/** Receives the events, checks and waits of clusters. */
 export interface ClusterTelemetry {
   onEvent(event: ClusterEvent): void
   onCheck(cluster: Cluster, check: LastCheck): void
@@ -124,7 +124,7 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
     ready.resolve()
   }
 
-  /** A cluster at its former address keeps its health; after a restart, the health of the log. */
+  /** Makes an entry. A cluster with an unchanged address keeps its health; after a restart, the health in the log. */
   function entryOf(cluster: Cluster, before: Entry | undefined): Entry {
     if (before?.cluster.url.origin === cluster.url.origin) return { ...before, cluster }
     const known = states.get(cluster.name)
@@ -134,7 +134,7 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
   }
 
   const record: typeof journal.record = (name, type, make) =>
-    // After a fencing the next writer records what it sees itself.
+    // A fenced writer cannot record it. The next writer records its own observations.
     journal.record(name, type, make).catch(() => {})
 
   function checked(cluster: Cluster, { sighting, check, version }: CheckResult): void {
@@ -308,7 +308,7 @@ interface Wait {
   closedSince: number | undefined
 }
 
-/** Whether checks in quick succession would show nothing new. */
+/** Whether checks at the normal rate are enough. */
 function isSettled({ health, failuresInARow }: ClusterCondition): boolean {
   return health === 'UNHEALTHY' || (health === 'HEALTHY' && failuresInARow === 0)
 }

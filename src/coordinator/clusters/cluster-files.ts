@@ -13,11 +13,11 @@ import type { Cluster, ClusterTls } from './cluster.ts'
 /** The clusters of a folder. */
 export interface ClusterFiles {
   readonly clusters: readonly Cluster[]
-  /** Files with certificates and keys that were read with them: a change of them is a change of the clusters. */
+  /** The files of certificates and keys that the cluster files name: a change of one of them changes the clusters. */
   readonly tlsFiles: readonly string[]
 }
 
-/** Names of clusters are labels of metrics. */
+/** Limited, because the names of clusters are labels of metrics. */
 const MOST_CLUSTERS = 100
 
 const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((given) => given ?? undefined)
@@ -42,7 +42,7 @@ const clusterSchema = z
       const url = URL.canParse(text) ? new URL(text) : undefined
       const problem = urlProblem(url)
       if (url && problem === undefined) return url
-      // The text is not repeated: it may have a password.
+      // The message does not repeat the text, which may contain a password.
       context.addIssue({ code: 'custom', message: problem ?? 'is no address of the form https://host:port' })
       return z.NEVER
     }),
@@ -100,7 +100,7 @@ function urlProblem(url: URL | undefined): string | undefined {
 /**
  * Reads the cluster files of a folder. A mistake in one of them makes the whole folder invalid.
  * @param text a JSON object with the text of each `.json` file, by file name
- * @param folder the folder that relative paths begin in
+ * @param folder relative paths in the files begin there
  * @throws Error whose text begins with the file and its line
  */
 export function readClusterFiles(text: string, folder: string): ClusterFiles {
@@ -143,7 +143,7 @@ function clusterOf(file: string, content: string, folder: string, tlsFiles: stri
   }
 }
 
-/** Reads the files of secrets at each use, so that they may be replaced at any time. */
+/** The credentials of a cluster. They are read from their files at each use, so that the files may be replaced. */
 function credentialsOf(by: Authentication, folder: string): Cluster['credentials'] {
   switch (by.type) {
     case 'none':
@@ -159,7 +159,7 @@ function credentialsOf(by: Authentication, folder: string): Cluster['credentials
   }
 }
 
-/** The first line of a file. @throws Error when it is empty, or no text that a header can carry */
+/** The first line of a file. @throws Error when it is empty or cannot be the value of a header */
 async function secretIn(file: string): Promise<string> {
   const [secret = ''] = (await readFile(file, 'utf8')).split(/\r?\n/, 1)
   if (!/^[\x20-\x7e\u0080-\uffff]+$/.test(secret))

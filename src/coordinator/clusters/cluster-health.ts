@@ -13,17 +13,17 @@ import type { HealthReason } from './events.ts'
  *    └───────────────────────────── an answer ◄─────────────────────────────────────┘
  * ```
  *
- * One failure never changes anything: a busy cluster may answer a check late. Failures at about the same time are one:
- * a connection that breaks takes many requests with it.
+ * A single failure never changes the health, because a busy cluster may answer a check late. Failures at about the same
+ * time count as one, because one broken connection fails many requests.
  */
 export interface ClusterCondition {
   readonly health: ClusterHealth
   /** Counts of requests that decay with time. */
   readonly counts: NodeHealth
-  /** Answers and failures since the last failure and the last answer. */
+  /** Answers since the last failure, and failures since the last answer. */
   readonly answersInARow: number
   readonly failuresInARow: number
-  /** When the last of them was counted, monotonic milliseconds. */
+  /** When the last failure was counted, monotonic milliseconds. */
   readonly failureCountedAt: number
 }
 
@@ -43,7 +43,7 @@ export interface HealthChange {
 
 const HEALTHY_AFTER_ANSWERS = 2
 const UNHEALTHY_AFTER_FAILURES = 3
-/** Failures within this share of the time between two checks count as one. */
+/** Failures within this part of the time between two checks count as one. */
 const ONE_FAILURE = 0.1
 const MAX_DETAIL = 300
 
@@ -51,7 +51,7 @@ export function newCondition(health: ClusterHealth, now: number): ClusterConditi
   return { health, counts: newHealth(now), answersInARow: 0, failuresInARow: 0, failureCountedAt: -Infinity }
 }
 
-/** Limits for the share of failures. Silence is counted in checks, so it has no limit of its own. */
+/** Limits for the share of failed requests. There is no limit for silence: a check without an answer is a failure. */
 export function limitsOf(beatMs: number): HealthLimits {
   return { beatMs, failedMs: Infinity, failureRatio: 0.5, judgedFrom: 10 }
 }
@@ -71,7 +71,7 @@ export function afterSighting(
     ...next,
     ...(sighting.kind === 'failed' && { detail: sighting.error.message.slice(0, MAX_DETAIL) }),
   }
-  // A cluster that answers again is not judged by the failures before.
+  // For a cluster that answers again, earlier failures no longer count.
   const counts = next.after === 'PENDING' ? newHealth(now) : seen.counts
   return { condition: { ...seen, counts, health: next.after }, change }
 }

@@ -11,12 +11,12 @@ import {
   type ClusterEventType,
 } from './events.ts'
 
-/** Records the events of clusters, each cluster's one after the other. */
+/** Records the events of clusters. The events of one cluster are appended one after the other. */
 export interface ClusterJournal {
   /**
-   * Makes an event when those before are valid, and appends it.
-   * @param make the data, from what is known by then; undefined when nothing is to be recorded
-   * @returns once the event is valid and applied to the states; rejects as an append does
+   * Waits until the earlier events of the cluster are valid or refused, then makes an event and appends it.
+   * @param make called after that wait; returns the data, or undefined when there is nothing to record
+   * @returns a promise that resolves once the event is valid and applied to the states; it rejects as an append does
    */
   record<T extends ClusterEventType>(
     name: ClusterName,
@@ -55,7 +55,7 @@ export function createClusterJournal({ log, clock, states, onEvent }: ClusterJou
     record(name, type, make) {
       const before = queues.get(name) ?? Promise.resolve()
       const next = before.then(() => append(name, type, make))
-      // The caller gets an error. An event that the log refuses does not hold up the next one.
+      // Only the caller gets the error: an event that the log refuses does not stop the next one.
       const settled = next
         .catch(() => {})
         .finally(() => {

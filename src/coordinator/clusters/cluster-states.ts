@@ -4,17 +4,17 @@ import { clusterStreamPrefix } from './events.ts'
 import { evolveCluster, type RecordedCluster } from './evolve.ts'
 
 /**
- * The clusters as the log has them. Every coordinator folds them while it follows the log, so that the next writer
- * knows at once what operators asked for.
+ * The clusters as the log has them. Every coordinator folds their events while it follows the log, so that the next
+ * writer knows at once which states operators asked for.
  */
 export interface ClusterStates {
   get(name: string): RecordedCluster | undefined
   list(): readonly RecordedCluster[]
-  /** Takes clusters from the read models, which have everything before `from`. */
+  /** Takes clusters from the read models, which contain all events before `from`. */
   restore(stored: readonly (RecordedCluster & { readonly sequence: number })[], from: Checkpoint): void
-  /** Takes events of the log, in order; an event that was taken before changes nothing. */
+  /** Applies events of the log, in order. An event that was applied before changes nothing. */
   apply(events: readonly Recorded[], next?: Checkpoint): void
-  /** Whether everything below `target` was taken. */
+  /** Whether all events before `target` were applied. */
   hasReached(target: Checkpoint): boolean
 }
 

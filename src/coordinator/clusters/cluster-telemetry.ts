@@ -5,7 +5,7 @@ import { clusterHealths, clusterStates } from './state.ts'
 import type { ClusterControl, ClusterTelemetry } from './cluster-directory.ts'
 import type { ClusterEvent } from './events.ts'
 
-/** Reports what happens to clusters as log lines and in metrics. */
+/** Reports events, checks and waits of clusters as log lines and in metrics. */
 export function createClusterTelemetry(meters: () => Meters, logger: Logger): ClusterTelemetry {
   return {
     onEvent: (event) => report(event, meters(), logger),

@@ -11,20 +11,23 @@ export interface Cluster {
   readonly weight: number
   /** How many delegated statements run there at once; undefined: no limit. */
   readonly maxRunning: number | undefined
-  /** The catalogs that it answers for; undefined: all that it has. */
+  /** The catalogs that statements may use there; undefined: all catalogs of the cluster. */
   readonly catalogs: ReadonlySet<string> | undefined
-  /** Local catalogs that it reads too, under the same name. */
+  /** Catalogs of this server that the cluster can read too, under the same name. */
   readonly mirrors: ReadonlySet<string>
-  /** As whom statements run there: the user of the statement, or the user that authenticates this gateway. */
+  /**
+   * The user of statements there. `caller`: the user of the statement. `service`: the user of this gateway's
+   * credentials.
+   */
   readonly runAs: 'caller' | 'service'
-  /** Whether its own rules decide about filters, masks and columns of the user. */
+  /** Whether the cluster checks the rights of users. If all clusters of a route do so, this server checks none. */
   readonly enforcesAccess: boolean
-  /** Time after which it abandons a statement whose client does not ask, milliseconds. */
+  /** The cluster abandons a statement whose client sends no request for this time, milliseconds. */
   readonly clientTimeoutMs: number
-  /** Path of the resource that says whether it is ready. */
+  /** The path that health checks request. */
   readonly healthPath: string
   /**
-   * Request headers that authenticate this gateway. Read at each use, so that the files may change.
+   * Request headers that authenticate this gateway. Read at each use, so that their files may be replaced.
    * @throws Error when a file cannot be read
    */
   readonly credentials: () => Promise<Readonly<Record<string, string>>>
@@ -35,7 +38,7 @@ export interface Cluster {
 
 /** PEM texts for TLS connections to a cluster. */
 export interface ClusterTls {
-  /** Authorities that vouch for the cluster, in place of the public ones. */
+  /** The authorities whose certificates the cluster may have, in place of the public ones. */
   readonly ca?: Buffer
   /** Certificate that identifies this gateway, with its key. */
   readonly cert?: Buffer
@@ -46,32 +49,32 @@ export interface ClusterTls {
 export interface ClusterView extends Cluster {
   readonly state: ClusterState
   readonly health: ClusterHealth
-  /** Why it is in this state; where it is ACTIVE, why it has this health. */
+  /** The reason for the state; for an ACTIVE cluster, the reason for its health. */
   readonly reason: string | undefined
-  /** Who asked for the state; undefined where nobody asked. */
+  /** The user that asked for the state; undefined if no user did. */
   readonly by: string | undefined
-  /** When the state began; where it is ACTIVE, when the health began. ISO time. */
+  /** The time since which it has the state; for an ACTIVE cluster, the time since which it has the health. ISO time. */
   readonly since: string | undefined
   /** Delegated statements that run there. */
   readonly running: number
-  /** Statements that wait for a slot there. Those that wait for its group count at each cluster of the group. */
+  /** Statements that wait for a slot there. A statement that waits for a group counts at each cluster of the group. */
   readonly waiting: number
-  /** Its version, as the last check found it. */
+  /** The version that the last successful check found. */
   readonly version: string | undefined
   readonly lastCheck: LastCheck | undefined
 }
 
-/** The last check that has ended. */
+/** The newest check that has ended. */
 export interface LastCheck {
   /** ISO time of its beginning. */
   readonly at: string
   readonly milliseconds: number
   readonly result: 'ready' | 'starting' | 'failed'
-  /** Why it failed. */
+  /** The reason of a failure. */
   readonly error?: string
 }
 
-/** The clusters, and slots to run statements there. */
+/** The clusters, and the slots for statements at them. */
 export interface ClusterDirectory {
   /** Resolves once the clusters of the files are known. */
   readonly ready: Promise<void>
@@ -80,18 +83,18 @@ export interface ClusterDirectory {
   groups(): ReadonlyMap<string, readonly ClusterView[]>
   /**
    * Takes a slot at an ACTIVE and HEALTHY cluster: at the one with the fewest running statements for its weight. Waits
-   * while all are full; users go in turn.
-   * @param asker `avoid` names a cluster that just failed: it is taken only where no other one of the target is open
+   * while all of them are full. Users that wait get slots in rotation.
+   * @param asker `avoid` names a cluster that just failed. It is used only if no other cluster of the target is open
    * @throws EngineError NO_NODES_AVAILABLE when no cluster of the target is ACTIVE and HEALTHY for too long; the signal's
    * reason once it is aborted
    */
   slot(target: ClusterTarget, asker: SlotAsker): Promise<ClusterSlot>
   /**
-   * Counts a statement that already runs at a cluster, whatever its limit is: a successor goes on with it.
+   * Takes a slot for a statement of an earlier coordinator that already runs at the cluster, even beyond its limit.
    * @returns undefined when no file describes the cluster
    */
   adopt(name: string): ClusterSlot | undefined
-  /** Takes the outcome of a request to a cluster, for its health. */
+  /** Reports the outcome of a request to a cluster, which counts for its health. */
   outcome(name: string, error: Error | undefined): void
 }
 
@@ -103,9 +106,9 @@ export interface SlotAsker {
   readonly avoid?: string
 }
 
-/** The right to run one statement at a cluster, until it is left. */
+/** The right to run one statement at a cluster, until `leave` is called. */
 export interface ClusterSlot {
   readonly cluster: Cluster
-  /** Frees the slot: nothing of the statement runs there any more. Safe to call twice. */
+  /** Frees the slot, once the statement no longer runs at the cluster. A second call does nothing. */
   leave(): void
 }

@@ -8,8 +8,8 @@ export function isClusterEventType(type: string): type is ClusterEventType {
 }
 
 /**
- * An event of the stream `cluster/{name}`, brought to today's version and checked; undefined for a type of a later
- * version.
+ * Converts an event of the stream `cluster/{name}` to today's version and checks it; undefined for a type that this
+ * version of the program does not know.
  * @throws ZodError when its schema refuses the data; Error for a version without an upcaster
  */
 export function clusterEventOf({

@@ -9,10 +9,10 @@ export interface RecordedCluster {
   readonly url: string
   readonly group: string
   readonly digest: string
-  /** Whether a file describes it. */
+  /** Whether a file describes the cluster now. */
   readonly present: boolean
   readonly state: ClusterState
-  /** Who asked for the state, when and why; undefined where nobody asked. */
+  /** The user that asked for the state, the reason and the time; undefined if no user asked. */
   readonly stateBy: string | undefined
   readonly stateReason: string | undefined
   readonly stateSince: string | undefined
@@ -21,7 +21,7 @@ export interface RecordedCluster {
   readonly healthSince: string
 }
 
-/** Applies an event to a cluster. @returns undefined when nothing is known of the cluster yet */
+/** Applies an event to a cluster. @returns undefined when no event has described the cluster yet */
 export function evolveCluster(before: RecordedCluster | undefined, event: ClusterEvent): RecordedCluster | undefined {
   const { time } = event
   switch (event.type) {

@@ -13,14 +13,14 @@ export interface KnownCatalogsDeps {
   readonly ask: (cluster: Cluster) => Promise<readonly string[]>
 }
 
-/** After this time the catalogs of a cluster are asked for again; until the answer comes, the last ones count. */
+/** After this time the catalogs of a cluster are asked for again. Until the answer comes, the last answer counts. */
 const FRESH_MS = 60_000
 /** A cluster that did not answer is asked again after this time. */
 const AGAIN_MS = 5_000
 
 /**
- * The catalogs of clusters: those that the file of a cluster names, else those that the cluster has.
- * @returns a function that gives them; none while a cluster has never answered
+ * Finds the catalogs of clusters: the catalogs that the file of a cluster names, else all catalogs of the cluster.
+ * @returns a function that gives the catalogs of a cluster: an empty set if the cluster has never answered
  */
 export function createKnownCatalogs({
   clock,

@@ -12,26 +12,26 @@ export interface OpenCluster {
 export interface Waiter {
   readonly target: ClusterTarget
   readonly user: string
-  /** A cluster that just failed: taken only where no other one of the target is open. */
+  /** A cluster that just failed. It is used only if no other cluster of the target is open. */
   readonly avoid: string | undefined
-  /** Called once with the name of the cluster, when its slot is taken. */
+  /** Called once, with the name of the cluster, when the statement has its slot. */
   readonly onSlot: (cluster: string) => void
 }
 
 /**
- * The slots of all clusters, and the statements that wait for them. Users take turns: after each slot the user goes
- * behind all others that wait. The statements of a user are served in the order in which they came.
+ * The slots of all clusters, and the statements that wait for them. Users take turns: a user that got a slot goes to
+ * the end of the line of users. The statements of one user get slots in the order in which they came.
  *
- * No statement waits while a slot that it may have is free, if the caller calls `serve` after each change of the open
- * clusters.
+ * The caller must call `serve` after each change of the open clusters. Then no statement waits while a slot that it may
+ * have is free.
  */
 export class SlotQueue {
   readonly #open: () => readonly OpenCluster[]
   readonly #running = new Map<string, number>()
-  /** The number of the last slot that each cluster gave; the number of all slots so far. */
+  /** The value of `#gave` at the last slot of each cluster. `#gave` counts all slots that were taken. */
   readonly #given = new Map<string, number>()
   #gave = 0
-  /** In the order in which users are served. */
+  /** The waiting statements by user, in the order in which users get slots. */
   readonly #users = new Map<string, Set<Waiter>>()
   readonly #waiting = new Map<string, number>()
 
@@ -43,7 +43,7 @@ export class SlotQueue {
     return this.#running.get(cluster) ?? 0
   }
 
-  /** How many wait for a slot at the cluster; those that wait for its group count. */
+  /** How many statements wait for a slot at the cluster, those that wait for its group included. */
   waitingFor({ name, group }: Pick<OpenCluster, 'name' | 'group'>): number {
     return this.waitingOf({ group }) + this.waitingOf({ cluster: name })
   }
@@ -52,12 +52,15 @@ export class SlotQueue {
     return this.#waiting.get(keyOf(target)) ?? 0
   }
 
-  /** All that wait. */
+  /** All statements that wait. */
   *waiters(): Generator<Waiter> {
     for (const waiting of this.#users.values()) yield* waiting
   }
 
-  /** Takes a slot now, or as soon as one is free. @returns stops waiting; does nothing once a slot was taken */
+  /**
+   * Takes a slot for a statement, now or as soon as one is free.
+   * @returns a function that ends the waiting; it does nothing once the statement has a slot
+   */
   push(waiter: Waiter): () => void {
     const key = keyOf(waiter.target)
     const waiting = this.#users.get(waiter.user) ?? new Set()
@@ -81,7 +84,7 @@ export class SlotQueue {
     this.serve()
   }
 
-  /** Gives free slots to those that wait. Call it whenever the open clusters changed. */
+  /** Gives free slots to waiting statements. Must be called after each change of the open clusters. */
   serve(): void {
     for (;;) {
       if (this.#users.size === 0) return
@@ -93,7 +96,7 @@ export class SlotQueue {
       this.#remove(waiter)
       const others = this.#users.get(waiter.user)
       if (others) {
-        // The last key of a map is the user that was served last.
+        // The user that was served last becomes the last key of the map.
         this.#users.delete(waiter.user)
         this.#users.set(waiter.user, others)
       }
@@ -111,7 +114,7 @@ export class SlotQueue {
     return undefined
   }
 
-  /** The cluster with the fewest statements for its weight; among equals the one that waited longest. */
+  /** The cluster with the fewest statements for its weight; among equals the one whose last slot is the oldest. */
   #choose({ target, avoid }: Waiter, open: readonly OpenCluster[]): string | undefined {
     const possible = open.filter((one) => isTarget(one, target))
     const others = possible.filter(({ name }) => name !== avoid)

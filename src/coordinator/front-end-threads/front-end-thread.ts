@@ -34,7 +34,7 @@ const refused = new WeakMap<object, number>()
 let asked = 0
 /**
  * The text of the last task. The next task usually binds the statement whose secrets the last one found, and need not
- * parse it again; any other task lets the memory go.
+ * parse it again. Any other task frees the memory.
  */
 let last: StatementText | undefined
 

@@ -3,7 +3,9 @@ import { namesIn, readsOnly } from '../../sql/statement-names.ts'
 import { queryTypeOf } from '../../sql/statements/query-type.ts'
 import type { StatementSurvey } from './thread-messages.ts'
 
-/** What the syntax of a text says about its route. A text that is no statement has no names. */
+/**
+ * Finds the properties of a text that decide its route, from its syntax alone. A text that does not parse has no names.
+ */
 export function surveyOf(text: StatementText): StatementSurvey {
   return { ...namesIn(text.parse()), readOnly: readsOnly(text), queryType: queryTypeOf(text) }
 }

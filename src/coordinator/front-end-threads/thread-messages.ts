@@ -64,7 +64,7 @@ export interface ThreadAnswers {
   readonly queryType: QueryType | undefined
 }
 
-/** What the syntax of a statement says about its route: see `namesIn` and `readsOnly`. */
+/** The properties of a statement's syntax that decide its route: see `namesIn` and `readsOnly`. */
 export interface StatementSurvey extends StatementNames {
   readonly readOnly: boolean
   readonly queryType: QueryType | undefined

@@ -23,7 +23,7 @@ export const LONGEST_HOLD_MS = 100
 
 /** A front end in which no statement blocks the event loop. */
 export interface ThreadedFrontEnd {
-  /** Parses a text, unless it was parsed before, and says what its syntax tells about its route. */
+  /** Parses a text, unless it was parsed before, and finds the properties of its syntax that decide its route. */
   survey(text: StatementText, session: SessionContext, caller: ThreadCaller): Promise<StatementSurvey>
   /**
    * Parses a text, unless it was parsed before, and binds it: see `SqlFrontEnd`. A statement in a thread also ends with

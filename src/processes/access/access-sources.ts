@@ -41,17 +41,15 @@ export interface Followed<T> {
   /** Reads a changed text without blocking the event loop. The first text is read at once. */
   readonly readAgain?: (text: string) => Promise<{ readonly value: T; readonly text: TextVersion }>
   /**
-   * The path is a folder, whose `.json` files are one text: see `watchFolder`. Further files, of which a change counts
-   * too.
+   * Present if the path is a folder, whose `.json` files together are one text: see `watchFolder`. Returns further
+   * files: a change of one of them is a change of the folder too.
    */
   readonly folderWith?: () => readonly string[]
   /** The number of rules in the file. */
   readonly entries?: (value: T) => number
 }
 
-/**
- * A change waits this long for the log, which must know the rules in force. Then it takes effect even without the log.
- */
+/** A change waits this long until the log has recorded it. After this time it takes effect without the record. */
 const RECORD_WAIT_MS = 5_000
 
 /**

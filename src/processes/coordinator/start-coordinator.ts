@@ -142,8 +142,8 @@ async function waitFor<T>(need: Need, { patience }: CoordinatorBase, ask: () => 
 }
 
 /**
- * The last writer of the log and the clusters, and the position up to which the read models know them. Waits for the read models if this
- * process may wait.
+ * Reads the last writer of the log, the clusters, and the position up to which the read models know them. Waits for the
+ * read models if this process may wait.
  */
 function readLastPlace(
   base: CoordinatorBase,

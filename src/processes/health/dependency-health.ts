@@ -41,7 +41,7 @@ export function watchDependencies(
 
   async function watch(name: 'log' | 'database', ask: () => Promise<unknown>): Promise<void> {
     while (!stopping.signal.aborted) {
-      // A check that timed out is not repeated before it has ended: checks would pile up.
+      // A check that timed out is not repeated before it has ended: otherwise more and more checks would be open.
       const asked = ask().then(
         () => 'up' as const,
         () => 'down' as const,

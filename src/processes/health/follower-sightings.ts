@@ -35,7 +35,7 @@ export interface FollowerSightingsDeps {
 
 const SEND_AFTER_MS = 250
 const AGAIN_AFTER_MS = 1_000
-/** Limits while there is no writer: further names are merged into one, further failures are counted only here. */
+/** Limits while there is no writer. Beyond them, names are merged into one, and failures are counted only here. */
 const MOST_NAMES = 1_000
 const MOST_KEYS = 10_000
 /** Beyond this number, unknown names are reported only as a count. */
@@ -57,7 +57,7 @@ export function createFollowerSightings({ logger, post, mergeFailures }: Followe
     let key = sightingKey(sighting)
     let sent = sighting
     if (!named.has(key) && isStranger(sighting)) {
-      // Invented names must not take room from those of users.
+      // Names that a client invents must not use up the places of the names of users.
       strangers = named.size === 0 ? 1 : strangers + 1
       if (strangers > MOST_STRANGERS) sent = asStrangers(sighting)
       key = sightingKey(sent)

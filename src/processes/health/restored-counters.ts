@@ -29,11 +29,11 @@ export interface PastOfCoordinator {
 }
 
 /**
- * Counters that continue where earlier coordinators at this address left them, so the increase over a day is right
- * across a crash. Counts between the last scrape and the crash show at the next scrape, whichever coordinator wrote the
- * log meanwhile. Counts of other coordinators are under their own addresses. Figures that only a process knew
- * (requests, most times) are not restored. `restore` throws when it takes too long or the read models are away: then
- * nothing is restored, which Prometheus sees as a reset.
+ * Counters that continue from the values of earlier coordinators at this address. The increase over a day is therefore
+ * right even after a crash. Counts between the last scrape and the crash appear at the next scrape, whichever
+ * coordinator wrote the log in the meantime. Other coordinators have their counts under their own addresses. Figures
+ * that were only in the memory of a process (requests, most times) are not restored. `restore` throws when it takes too
+ * long or the read models do not answer: then no counter is restored, and Prometheus sees a reset.
  */
 export function pastCounters({ base, caughtUp, before }: PastOfCoordinator): PastCounters {
   return {
@@ -108,7 +108,8 @@ export function restoreCounters(
     if (route === 'local' || route === 'coordinator' || route === 'delegated')
       meters.count('plans', { distribution: distributionOfRoute(route) }, count)
   }
-  // With more values than labels, it is not known which had a label of their own: then these counters start at zero.
+  // If there were more users (or sources) than labels, it is unknown which of them had a label: then these counters
+  // start at zero.
   if (counts.users.length <= user.top)
     for (const { value, count } of counts.users) meters.count('userQueries', { user: value }, count)
   if (counts.sources.length <= source.top)

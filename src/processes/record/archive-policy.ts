@@ -14,7 +14,7 @@ export function archivePolicyOf({ timeouts, limits }: Config): ((now: number) =>
     before: archiveAfterMs === undefined ? undefined : new Date(now - archiveAfterMs).toISOString(),
     keepRecords: logRecords === undefined ? undefined : BigInt(logRecords),
     mostRecords: PERIOD_RECORDS,
-    // Not a new period every minute.
+    // Enough records, so that not every minute makes a new period.
     leastRecords: tenth < PERIOD_RECORDS ? tenth : PERIOD_RECORDS,
     leastMs: Math.min(DAY_MS, (archiveAfterMs ?? Infinity) / 4),
   })

@@ -34,7 +34,7 @@ export interface ArchivingQueries {
 
 const ROUND_MS = 15_000
 const DAY_MS = 24 * 3_600_000
-/** Results are not kept longer. Until then, the loss of their pages may still be recorded. */
+/** Results are kept for this time. Until its end, the loss of their pages may still be recorded. */
 const RESULT_MS = DAY_MS + 3_600_000
 
 /** The policy that the settings ask for; undefined: nothing leaves the read models. */
@@ -46,7 +46,7 @@ export function queryArchivePolicyOf({ timeouts, limits }: Config): ((now: numbe
     before: age === undefined ? undefined : new Date(now - age).toISOString(),
     keepQueries: hotQueries,
     settledBefore: new Date(now - RESULT_MS).toISOString(),
-    // Not a new period every minute.
+    // Enough queries, so that not every minute makes a new period.
     leastQueries: Math.min(PERIOD_QUERIES, Math.ceil((hotQueries ?? Infinity) / 10)),
     leastMs: Math.min(DAY_MS, (age ?? Infinity) / 4),
   })

@@ -47,7 +47,8 @@ export interface Auditing {
   readonly refusals: RefusalLog
   /**
    * Takes the anchor key of a following coordinator.
-   * @returns the own key; undefined if the other coordinator has not proved that it belongs to the cluster
+   * @returns the key of this coordinator; undefined if the other coordinator has not proved that it belongs to the
+   * cluster
    */
   introduceKey(introduction: KeyIntroduction): Promise<IntroducedKey | undefined>
   /** Called while the log can still be written. */

@@ -38,7 +38,7 @@ export interface ClusterRoutesDeps extends AdministratorDeps {
 const MAX_BODY_BYTES = 4096
 const MAX_EVENTS = 1000
 
-/** A caller with the key of the cluster's processes also names the person that it asks for. */
+/** `by`: a caller that uses the key of Quipu's processes must name the person for whom it asks. */
 const bodySchema = z.strictObject({
   state: z.enum(clusterStates),
   reason: z.string().min(1).max(500).optional(),
@@ -77,7 +77,7 @@ export function createClusterRoutes(deps: ClusterRoutesDeps): Router {
 
   resource(router, '/v1/cluster/{name}/state', {
     async PUT(request, response) {
-      // The body is read once. A caller without the right is refused whatever the body is.
+      // The body is read once, and only when it is needed: a caller without the right is refused before that.
       let read: Promise<z.output<typeof bodySchema>> | undefined
       const body = (): NonNullable<typeof read> => (read ??= bodyOf(request))
       const administrator = await administratorOf(request, deps, async () => namedBy(await body()))

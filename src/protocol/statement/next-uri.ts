@@ -8,11 +8,11 @@ import { isQueryId, type QueryId } from '../../shared/ids.ts'
  * and n. Without authentication it is the only protection of a result. A stage's mac protects `partialCancelUri` in the
  * same way.
  *
- * Where a cluster answers the query, the segment is `{n}.{sealed}`: the address of the page at the cluster, which only
- * coordinators can read. It is longer than a mac, and protects the page as a mac does.
+ * If a cluster answers the query, the segment is `{n}.{sealed}`: the encrypted address of the page at the cluster,
+ * which only coordinators can read. It is longer than a mac, and protects the page in the same way.
  */
 export interface StatementUris {
-  /** @param relayed the page at a cluster that stands behind this one */
+  /** @param relayed the page at a cluster from which this page is made */
   nextUri(base: string, queryId: QueryId, token: number, relayed?: RelayedPage): string
   partialCancelUri(base: string, queryId: QueryId, stage: number): string
   infoUri(base: string, queryId: QueryId): string
@@ -25,7 +25,7 @@ export interface StatementUris {
 export interface ResultPageAddress {
   readonly queryId: QueryId
   readonly token: number
-  /** The page at a cluster that stands behind it; undefined for results of this server. */
+  /** The page at a cluster from which it is made; undefined for results of this server. */
   readonly relayed?: RelayedPage
 }
 

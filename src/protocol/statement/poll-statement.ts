@@ -59,7 +59,7 @@ export function createPollStatement(
   ): void {
     const { query, page, nextToken } = answer
     const hasRows = page !== undefined && page.rows > 0
-    // At the same token the same page of the cluster follows.
+    // An answer that repeats the token must name the same page of the cluster again.
     const relayed = nextToken === asked.token ? asked.relayed : undefined
     const make = () => answerText({ initial: false, relayed, ...answer, now: deps.clock.now() }, deps.uris, hasRows)
     const text = answer.settled ? settled.of(asked, nextToken, make) : make()

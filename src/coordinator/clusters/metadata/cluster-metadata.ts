@@ -8,26 +8,26 @@ import { printText, printQuoted } from '../../../sql/syntax/print-names.ts'
 import { createRecentValues, type MetadataScope, type RecentValues } from './recent-values.ts'
 
 /**
- * The catalogs, schemas, tables and columns of a group of clusters. A value is fresh for 60 seconds. While all clusters
- * of the group are away, the last value holds for 10 minutes.
+ * The catalogs, schemas, tables and columns of a group of clusters. A value is kept for 60 seconds. While no cluster of
+ * the group answers, the last value is used for up to 10 minutes.
  *
- * All functions throw EngineError: the error of the cluster, or NO_NODES_AVAILABLE if no cluster answers and no value
- * holds.
+ * All functions throw EngineError: the error of the cluster, or NO_NODES_AVAILABLE if no cluster answers and there is
+ * no value that may be used.
  */
 export interface ClusterMetadata {
-  /** All catalogs of the clusters, also `system`. */
+  /** All catalogs of the clusters, `system` included. */
   catalogs(): Promise<readonly string[]>
-  /** All schemas, also `information_schema`. */
+  /** All schemas, `information_schema` included. */
   schemas(catalog: string): Promise<readonly string[]>
   /** Tables and views; empty for an unknown schema. */
   tables(catalog: string, schema: string): Promise<readonly string[]>
-  /** The columns of a table or view, in their order; undefined if there is none. One read gives a whole schema. */
+  /** The columns of a table or view, in their order; undefined if there is none. One read fetches a whole schema. */
   columns(catalog: string, schema: string, table: string): Promise<readonly ConnectorColumn[] | undefined>
   /** Names of the session properties that the clusters know; those of a catalog begin with its name and a dot. */
   sessionProperties(): Promise<ReadonlySet<string>>
   /**
-   * Forgets what a delegated statement may have changed: with a schema, its tables and columns; with a catalog alone,
-   * also the list of its schemas; without both, everything.
+   * Forgets the values that a delegated statement may have changed. With a schema: its tables and columns. With a
+   * catalog alone: also the list of its schemas. With neither: everything.
    */
   drop(changed: MetadataScope): void
 }
@@ -110,7 +110,7 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
       const byTable = columns.get({ catalog, schema }, async () => columnsByTable(await rowsOf(sql, columnRow)))
       return (await answered(byTable)).get(table)
     },
-    // The further columns are the values, the type and a description.
+    // The first column is the name. The others are the values, the type and a description.
     sessionProperties: () => answered(properties.get({}, async () => new Set(await namesBy('SHOW SESSION')))),
     drop(changed) {
       for (const values of [catalogs, schemas, tables, columns, properties]) values.drop(changed)

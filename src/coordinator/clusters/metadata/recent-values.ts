@@ -9,8 +9,8 @@ export interface MetadataScope {
 /** Values that a cluster gave, one for each scope. */
 export interface RecentValues<T> {
   /**
-   * Gives the last value while it is fresh, and else reads a new one. Callers of one scope share a read. An old value
-   * holds longer while the cluster is away.
+   * Gives the last value while it is fresh (60 s), and else reads a new one. Callers of the same scope share a read. If
+   * the cluster does not answer, the last value is given until it is 10 minutes old.
    * @param read rejects with an error that may be retried if the cluster is away
    * @throws the error of `read`
    */
@@ -28,7 +28,7 @@ export interface RecentValuesOptions<T> {
 
 const FRESH_MS = 60_000
 const STALE_MS = 600_000
-/** A cluster that is away is asked again after this time, so that not every statement waits for it. */
+/** After a failed read the old value is given for this time, so that not every statement waits for the cluster. */
 const ASK_AGAIN_MS = 5_000
 const MOST_ROWS = 200_000
 
@@ -43,12 +43,12 @@ interface Entry<T> {
 /** A read that is under way. */
 interface Read {
   readonly scope: MetadataScope
-  /** Something changed after it began: its value may be older than the change. */
+  /** Whether `drop` was called after the read began: its value may be older than the change, and is not kept. */
   dropped: boolean
 }
 
 export function createRecentValues<T>({ weightOf, now }: RecentValuesOptions<T>): RecentValues<T> {
-  /** In the order of their last use. */
+  /** In the order of their last use: the first ones are removed when there is no room. */
   const entries = new Map<string, Entry<T>>()
   const reads = new Map<string, { readonly run: Read; readonly value: Promise<T> }>()
   let weight = 0

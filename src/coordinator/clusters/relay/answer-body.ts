@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { AnswerNotRead, ClusterLost } from './relay-port.ts'
 
-/** So many bytes wait for their reader before the connection is paused. */
+/** The connection is paused while more bytes than this wait for their reader. */
 const MOST_QUEUED_BYTES = 64 * 1024
 
 interface Waiting {
@@ -11,8 +11,8 @@ interface Waiting {
 }
 
 /**
- * The body of a cluster's answer, in the buffers in which it arrives: a stream's own iterator would join them. It is
- * read no faster than its reader asks.
+ * The body of a cluster's answer, in the buffers in which it arrives: the iterator of a Node stream would join them.
+ * The body is read only as fast as its reader asks.
  */
 export class AnswerBody implements AsyncIterator<Buffer> {
   readonly #cluster: string
@@ -54,7 +54,7 @@ export class AnswerBody implements AsyncIterator<Buffer> {
     })
   }
 
-  /** Drops the rest of the body, and with it the connection. */
+  /** Drops the rest of the body and closes the connection. */
   close(): void {
     this.#queue.length = 0
     this.#onEnd({ error: new AnswerNotRead(this.#cluster) })
@@ -69,7 +69,7 @@ export class AnswerBody implements AsyncIterator<Buffer> {
     if (this.#queuedBytes > MOST_QUEUED_BYTES) this.#message.pause()
   }
 
-  /** The first end counts. */
+  /** Ends the body. Only the first call counts. */
   #onEnd(end: { readonly error: unknown } | 'whole'): void {
     this.#end ??= end
     const waiting = this.#taken()

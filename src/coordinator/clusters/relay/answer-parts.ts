@@ -3,8 +3,8 @@ import { isBlank, jsonBytes, JsonNesting } from './json-nesting.ts'
 const DATA = Buffer.from('data')
 
 /**
- * Finds where the rows begin: at the value of the root's member `data`. It looks at each byte once, and at no byte of
- * the rows.
+ * Finds where the rows begin: at the value of the root's member `data`. It looks at each byte before the rows once, and
+ * at no byte of the rows.
  *
  *     {"id":…,"columns":[…],"data":[[1,2],…],"stats":{…}}
  *     └────── the head ─────┘      └ the rows
@@ -18,7 +18,7 @@ export class HeadReader {
   #stringAt = 0
   /** How many characters of `data` that string has so far; -1 when it is another text. */
   #matched = -1
-  /** What may follow: the colon behind the name `data`, then the value. */
+  /** The next token after the name `data`: the colon, then the value. */
   #expects: 'any' | 'colon' | 'value' = 'any'
 
   /** @returns the chunk from the `[` of the rows on; undefined while they have not begun */
@@ -67,21 +67,21 @@ export class HeadReader {
   }
 }
 
-/** The end of the rows with the first member behind them, as Trino writes it. */
+/** The end of the rows and the beginning of the first member after them, as Trino writes them. */
 const END = Buffer.from('],"stats":{')
 
 /**
- * Separates the rows from the members behind them. It searches each chunk for the end of the rows, at the speed of
- * `memchr`, and follows the nesting only from there on. The text of the end cannot stand inside a string, where its
- * quotes would be escaped, but a row may have it: then the root object closes too early, and the search goes on.
+ * Separates the rows from the members after them. It searches each chunk for `END`, at the speed of `memchr`, and
+ * follows the nesting only from there on. `END` cannot occur inside a string, where its quotes would be escaped. It can
+ * occur between the values of a row: then the root object seems to close too early, and the search continues.
  *
  *     [[1,2],…],"stats":{…},"warnings":[]}
  *     └ rows ─┘└──────── the tail ───────┘
  */
 export class RowsReader {
-  /** The end of the last chunk, where it may be the beginning of `END`. */
+  /** The last bytes of the last chunk, if they may be the beginning of `END`. */
   #rest: Buffer = NOTHING
-  /** From a possible end of the rows on. */
+  /** The parts after a possible end of the rows. */
   #held: Buffer[] = []
   /** Bytes in `#held`. */
   heldBytes = 0
@@ -120,8 +120,9 @@ export class RowsReader {
   }
 
   /**
-   * The chunk, with the rest of the chunk before it where both together have an end of the rows. Otherwise that rest
-   * belongs to the rows. Rows often end with a chunk, so a copy of each such chunk would cost.
+   * Returns the chunk. If the rest of the previous chunk and this chunk together contain `END`, returns both, joined.
+   * Otherwise that rest belongs to the rows. A row often ends at the end of a chunk, so joining always would copy too
+   * much.
    */
   #joined(chunk: Buffer, rows: Buffer[]): Buffer {
     const rest = this.#rest
@@ -133,10 +134,10 @@ export class RowsReader {
     return chunk
   }
 
-  /** The members behind the rows, as JSON; undefined when the text does not end as Trino's answers do. */
+  /** The members after the rows, as JSON; undefined when the text does not end as Trino's answers do. */
   tail(): string | undefined {
     if (this.#nesting?.depth !== 0) return undefined
-    // In place of the comma.
+    // The brace replaces the comma.
     return `{${Buffer.concat(this.#held).toString('utf8').slice(1)}`
   }
 }
@@ -151,7 +152,7 @@ function overlap(chunk: Buffer): number {
   return 0
 }
 
-/** Where something other than blanks follows after the root object has closed; -1 when nothing does. */
+/** The index of the first byte that is not blank after the root object has closed; -1 if there is none. */
 function beyondRoot(nesting: JsonNesting, part: Buffer): number {
   for (let index = 0; index < part.length; index++) {
     const byte = part[index]!

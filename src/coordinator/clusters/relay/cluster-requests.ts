@@ -11,9 +11,9 @@ export interface ClusterRequest {
   /** Path and query, sent unchanged. */
   readonly target: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Bytes: Node would encode the headers anew if they left together with a text. */
+  /** Bytes, and not text: Node sends the headers together with a text body, in the encoding of that text. */
   readonly body?: Buffer
-  /** Longest wait for the head of the answer, milliseconds. */
+  /** How long the head of the answer may take, milliseconds. */
   readonly deadlineMs: number
 }
 
@@ -22,24 +22,24 @@ export interface ClusterResponse {
   readonly message: IncomingMessage
   /** The body. Throws ClusterLost when it breaks off or stalls. */
   readonly chunks: AsyncIterator<Buffer>
-  /** Drops the rest of the body, and with it the connection. A read under way then throws AnswerNotRead. */
+  /** Drops the rest of the body and closes the connection. A read that is under way then throws AnswerNotRead. */
   close(): void
 }
 
 /** Requests to clusters over HTTP or TLS, with their credentials. Follows no redirection. */
 export interface ClusterRequests {
   /**
-   * Sends a request and returns its answer once the head is there. A request that meets a kept connection which the
-   * cluster has just closed is sent once more, a POST too: at Trino it starts nothing.
+   * Sends a request and returns its answer once the head is there. If the cluster has just closed the kept connection,
+   * the request is sent once more. This holds for a POST too, because Trino does not start a statement at its POST.
    * @throws ClusterLost `unreachable` or `stalled`; the reason of the signal
    */
   send(cluster: RelayTarget, request: ClusterRequest, signal?: AbortSignal): Promise<ClusterResponse>
   close(): void
 }
 
-/** Session changes of a statement with large prepared statements come back as headers. */
+/** Large, because a cluster returns prepared statements in headers. */
 const MOST_HEADER_BYTES = 1024 * 1024
-/** How long an unused connection is kept, milliseconds: shorter than servers and proxies keep it. */
+/** How long an unused connection is kept, milliseconds: servers and proxies keep it longer. */
 const KEPT_MS = 30_000
 
 interface Connections {
@@ -52,7 +52,9 @@ interface Connections {
 export function createClusterRequests(silenceMs: number): ClusterRequests {
   const connections = new Map<string, Connections>()
 
-  /** The connections to a cluster. After a change of its file, requests under way keep the connections from before. */
+  /**
+   * The connections to a cluster. After a change of its file, requests that are under way keep their old connections.
+   */
   function httpOf({ name, url, tls }: RelayTarget): HttpClient {
     const known = connections.get(name)
     if (known && known.origin === url.origin && sameFiles(known.tls, tls)) return known.http
@@ -121,7 +123,7 @@ async function headersOf(cluster: RelayTarget, { headers, body }: ClusterRequest
   })
   return {
     ...headers,
-    // Addresses are inside of the answers, so compressed answers could not be passed on.
+    // The relay reads addresses inside the answers, so the answers must not be compressed.
     'accept-encoding': 'identity',
     accept: 'application/json',
     'user-agent': 'quipu',

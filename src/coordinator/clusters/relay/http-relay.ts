@@ -17,17 +17,17 @@ import {
 
 export interface HttpRelayOptions {
   /**
-   * How long the same address is asked again while the cluster does not answer, milliseconds.
+   * How long a request is repeated while the cluster does not answer, milliseconds.
    * @default 15_000
    */
   readonly clusterLostMs?: number
   /**
-   * How long a healthy cluster holds a request that has no news, milliseconds.
+   * How long a healthy cluster waits for news before it answers a request, milliseconds.
    * @default 1_000, as in Trino
    */
   readonly maxWaitMs?: number
   /**
-   * How long an answer may be late beyond that, and may pause while it is read, milliseconds.
+   * How much later than `maxWaitMs` an answer may come, and how long it may pause while it is read, milliseconds.
    * @default 10_000
    */
   readonly graceMs?: number
@@ -50,14 +50,14 @@ export function createHttpRelay(options: HttpRelayOptions = {}): RelayPort & { c
   const deadlineMs = maxWaitMs + graceMs
   const requests = createClusterRequests(graceMs)
 
-  /** Runs something about a cluster, and reports how it went. */
+  /** Awaits work at a cluster, and reports its outcome for the health of the cluster. */
   async function reported<T>({ name }: RelayTarget, work: Promise<T>): Promise<T> {
     try {
       const result = await work
       options.onOutcome?.(name, undefined)
       return result
     } catch (error) {
-      // A cluster that does not know a query answers well.
+      // An answer about an unknown query is the answer of a healthy cluster.
       const answers = error instanceof ClusterLost && (error.reason === 'gone' || error.reason === 'passed')
       if (answers) options.onOutcome?.(name, undefined)
       else if (error instanceof ClusterLost) options.onOutcome?.(name, error)
@@ -93,13 +93,13 @@ export function createHttpRelay(options: HttpRelayOptions = {}): RelayPort & { c
     const posted = postedSchema.safeParse(parseJson(await wholeText(cluster, response, MOST_WHOLE_BYTES)))
     if (!posted.success) throw nonsense(cluster.name, 'its answer to a statement is no result')
     const { id, nextUri, error } = posted.data
-    // A server that starts answers 200 with this error, and without an address.
+    // While a server starts, it answers 200 with an error and without an address.
     if (nextUri === undefined)
       throw new ClusterLost(cluster.name, 'refused', error ? `${error.errorName}: ${error.message}` : 'no nextUri')
     return { remoteId: id, uri: remoteUri(cluster.name, nextUri, id) }
   }
 
-  /** Tries until the cluster has ended the query, does not know it, or refuses. */
+  /** Sends one request to cancel. A query that the cluster does not know counts as canceled. */
   async function cancelOnce(cluster: RelayTarget, uri: RemoteUri): Promise<void> {
     const response = await send(cluster, { method: 'DELETE', target: uri })
     if (response.status !== 404 && response.status !== 410) await checkAnswer(cluster, response, isNoContent)
@@ -153,7 +153,7 @@ const postedSchema = z.object({
 })
 
 /**
- * Tries again while the failure is one that passes, with growing pauses, until the first failure is `lostMs` ago.
+ * Repeats the attempt while its failure is temporary, with growing pauses, until the first failure is `lostMs` ago.
  * @throws the last failure, or the reason of the signal
  */
 async function untilLost<T>(lostMs: number, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
@@ -176,7 +176,8 @@ const isOk = (status: number): boolean => status === 200
 const isNoContent = (status: number): boolean => status === 200 || status === 202 || status === 204
 
 /**
- * Checks the status of an answer, and the form of one with rows. Reads the body of any other answer.
+ * Checks the status of an answer. Without `accepts` the answer must be JSON with status 200, and its body is left to
+ * the caller. Reads the body of every other answer.
  * @throws ClusterLost
  */
 async function checkAnswer(
@@ -206,7 +207,7 @@ async function checkAnswer(
   throw new ClusterLost(name, 'refused', `it answered with HTTP ${status}${why === '' ? '' : `: ${why}`}`)
 }
 
-/** The body as text. Closes the connection of a longer one. */
+/** Reads the body as text. Closes the connection if the body is longer. */
 async function wholeText({ name }: RelayTarget, response: ClusterResponse, mostBytes: number): Promise<string> {
   const parts: Buffer[] = []
   let bytes = 0
@@ -221,7 +222,7 @@ async function wholeText({ name }: RelayTarget, response: ClusterResponse, mostB
   }
 }
 
-/** Reads a body that says nothing, so that its connection can be used again. */
+/** Reads a body that nothing needs, so that its connection can be used again. */
 async function drain(cluster: RelayTarget, response: ClusterResponse): Promise<void> {
   await wholeText(cluster, response, REFUSAL.bytes)
 }
@@ -232,9 +233,9 @@ function retryAfterMs(header: string | undefined): number | undefined {
 }
 
 /**
- * The headers of a statement that go to the cluster. Nothing else of a client does: neither its credentials, nor
- * X-Forwarded-…, at which Trino answers 406. Rows come inline, because addresses of spooled rows would lead past this
- * gateway.
+ * The headers of a statement that go to the cluster. No other header of the client goes there: its credentials must
+ * not, and Trino answers 406 to X-Forwarded-…. The rows must be inline: with spooled rows, clients would get addresses
+ * that bypass this gateway.
  */
 function sessionHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
@@ -274,7 +275,7 @@ const SESSION_CHANGES: ReadonlyMap<string, string> = new Map(
   ].map((header) => [`x-trino-${header.toLowerCase()}`, header]),
 )
 
-/** A cluster without authentication wants a name on requests outside of the statement resource. */
+/** A user name for a request that has none: a cluster without authentication refuses requests without a name. */
 async function someUser(cluster: RelayTarget): Promise<Record<string, string>> {
   const isNamed = cluster.tls?.cert !== undefined || Object.keys(await cluster.credentials()).length > 0
   return isNamed ? {} : { 'x-trino-user': 'quipu' }

@@ -1,4 +1,4 @@
-/** Bytes of JSON's own characters. */
+/** The bytes of the characters that structure a JSON text. */
 export const jsonBytes = {
   quote: 0x22,
   colon: 0x3a,
@@ -10,8 +10,8 @@ export const jsonBytes = {
 } as const
 
 /**
- * Follows the nesting of a JSON text, byte by byte. The text is UTF-8: no byte of a longer character looks like a
- * bracket or a quote. It does not check that the text is JSON.
+ * Follows the nesting of a JSON text, byte by byte. The text is UTF-8, so no byte of a longer character equals a
+ * bracket or a quote. This class does not check that the text is JSON.
  */
 export class JsonNesting {
   /** Open objects and arrays. */

@@ -5,8 +5,8 @@ import type { RemoteFigures } from './remote-figures.ts'
 declare const brand: unique symbol
 
 /**
- * Path and query of an address at a cluster; the origin is the cluster's `url`. Whoever has the address may read the
- * rows behind it, so it is never logged, and leaves this process sealed only.
+ * Path and query of an address at a cluster; the origin is the cluster's `url`. The address alone is enough to read the
+ * rows, so it is never logged, and leaves this process only in sealed form.
  */
 export type RemoteUri = string & { readonly [brand]: 'RemoteUri' }
 
@@ -14,11 +14,11 @@ export type RemoteUri = string & { readonly [brand]: 'RemoteUri' }
 export interface RelayTarget {
   readonly name: string
   readonly url: URL
-  /** Request headers that authenticate this gateway; read at each request, so that files may rotate. */
+  /** Request headers that authenticate this gateway. Read for each request, so that their files may be replaced. */
   readonly credentials: () => Promise<Readonly<Record<string, string>>>
   /** Certificates (PEM); undefined: the public authorities, and no certificate of this gateway. */
   readonly tls: { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer } | undefined
-  /** After this silence of a client the cluster ends its query, milliseconds. */
+  /** The cluster ends a query whose client sends no request for this time, milliseconds. */
   readonly clientTimeoutMs: number
 }
 
@@ -32,14 +32,15 @@ export interface RemoteStatement {
 }
 
 /**
- * Requests to clusters: HTTP and Trino's protocol alone. Trino starts nothing at POST; the first GET does. It repeats
- * token n, byte for byte, until a request for token n+1 begins. So a caller never has two tokens of a query under way,
- * and never asks for a page before its client has the one before.
+ * Requests to clusters: HTTP and Trino's protocol, and nothing else. Trino does not start a statement at its POST, but
+ * at the first GET. Trino repeats the answer of token n, byte for byte, until a request for token n+1 begins. Therefore
+ * a caller never fetches two tokens of a query at the same time, and never fetches a page before its client has the
+ * page before it.
  */
 export interface RelayPort {
   /**
-   * Posts a statement, which starts nothing at a Trino.
-   * @throws ClusterLost the statement may be posted to another cluster
+   * Posts a statement. Trino does not start it yet.
+   * @throws ClusterLost; the caller may then post the statement to another cluster
    */
   post(
     cluster: RelayTarget,
@@ -47,13 +48,13 @@ export interface RelayPort {
     signal: AbortSignal,
   ): Promise<{ readonly remoteId: string; readonly uri: RemoteUri }>
   /**
-   * Fetches the answer at an address. While the cluster does not answer, the same address is asked again.
+   * Fetches the answer at an address. Repeats the request for a while if the cluster does not answer.
    * @throws ClusterLost
    */
   fetch(cluster: RelayTarget, uri: RemoteUri, signal: AbortSignal): Promise<RemoteAnswer>
   /**
-   * Says that the client still lives. Any address of a running query will do, also an old one.
-   * @returns `unknown` when the cluster does not know the address any more
+   * Tells the cluster that the client is still there. Any address of a running query works, even an old one.
+   * @returns `unknown` when the cluster no longer knows the address
    * @throws ClusterLost when there is no answer
    */
   keepAlive(cluster: RelayTarget, uri: RemoteUri): Promise<'alive' | 'unknown'>
@@ -63,20 +64,21 @@ export interface RelayPort {
    */
   cancel(cluster: RelayTarget, uri: RemoteUri): Promise<void>
   /**
-   * Returns the figures of a query; undefined when this gateway may not see them, or the cluster has forgotten it.
+   * Resolves with the figures of a query; undefined when this gateway may not see them, or the cluster no longer knows
+   * the query.
    * @throws ClusterLost when there is no answer
    */
   figures(cluster: RelayTarget, remoteId: string): Promise<RemoteFigures | undefined>
 }
 
-/** Everything before the rows is parsed; the rows are passed on as bytes; the members behind them are parsed. */
+/** An answer of a cluster. The members before and after the rows are parsed. The rows are passed on as bytes. */
 export interface RemoteAnswer {
   readonly head: RemoteHead
   /** The changes of the session that the client must apply. */
   readonly headers: readonly ResponseHeader[]
   /**
-   * The JSON array of the rows as it came, from `[` to `]`; undefined where there are no rows. Read at most once. It
-   * throws ClusterLost when the answer breaks off. A reader that stops early closes the connection to the cluster.
+   * The JSON array of the rows as the cluster sent it, from `[` to `]`; undefined where there are no rows. It can be
+   * read once. It throws ClusterLost when the answer breaks off. A reader that stops early closes the connection.
    */
   readonly data: AsyncIterable<Buffer> | undefined
   /** Resolves once the answer has been read to its end; rejects when it breaks off or its reader stops early. */
@@ -109,7 +111,9 @@ export interface RemoteTail {
   readonly rowsBytes: number
 }
 
-/** The failure of a query at its cluster. Connectors there may use names that this program does not know. */
+/**
+ * The failure of a query at its cluster. The cluster's connectors may use error names that this program does not know.
+ */
 export interface RemoteError {
   readonly message: string
   readonly errorCode: number
@@ -143,11 +147,11 @@ export class ClusterLost extends QuipuError {
 }
 
 /**
- * `unreachable`  no connection, or it was cut, or the cluster or a proxy before it answers with 429 or 5xx;
+ * `unreachable`  no connection, a broken connection, or an answer 429 or 5xx of the cluster or of a proxy before it;
  * `stalled`      no byte came within the deadline;
- * `gone`         404: the cluster does not know the query, because it was restarted or the client was silent too long;
- * `passed`       410: a later page was asked for;
- * `nonsense`     an answer that no Trino gives;
+ * `gone`         404: the cluster does not know the query: it was restarted, or the client was silent for too long;
+ * `passed`       410: the client has already asked for a later page;
+ * `nonsense`     an answer that is not in Trino's protocol;
  * `refused`      the cluster does not accept the request.
  */
 export type ClusterLostReason = 'unreachable' | 'stalled' | 'gone' | 'passed' | 'nonsense' | 'refused'
@@ -161,7 +165,7 @@ const RETRY: Readonly<Record<ClusterLostReason, Retry>> = {
   refused: 'never',
 }
 
-/** The reader of an answer stopped before its end, so its tail is unknown. The address may be fetched again. */
+/** The reader of an answer stopped before the end, so the tail is unknown. The same address may be fetched again. */
 export class AnswerNotRead extends QuipuError {
   readonly retry = 'later'
 

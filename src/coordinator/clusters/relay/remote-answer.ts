@@ -13,19 +13,22 @@ import {
   type RemoteUri,
 } from './relay-port.ts'
 
-/** The most bytes before the rows, and the most behind them. */
+/** The most bytes before the rows, and the most bytes after them. */
 const MOST_BYTES = 4 * 1024 * 1024
-/** So many bytes of the rows are read before an answer is passed on: a failure until then is repeated unseen. */
+/**
+ * So many bytes of the rows are read before an answer is passed on. If the answer breaks off within them, the request
+ * is repeated, and the client does not notice.
+ */
 const READ_AHEAD_BYTES = 64 * 1024
 
 export interface AnswerSource {
   readonly cluster: string
   /** The body. Throws ClusterLost when it breaks off. */
   readonly chunks: AsyncIterator<Buffer>
-  /** Drops the rest of the body. A read under way then throws AnswerNotRead. */
+  /** Drops the rest of the body. A read that is under way then throws AnswerNotRead. */
   readonly close: () => void
   readonly headers: readonly ResponseHeader[]
-  /** Whether an id is that of the query that was asked for. */
+  /** Whether an id is the id of the query that was asked for. */
   readonly isId: (id: string) => boolean
 }
 
@@ -64,7 +67,7 @@ async function firstOfRows({ cluster, chunks }: AnswerSource, reader: HeadReader
   }
 }
 
-/** The rows of one answer. They are read as their reader asks for them. */
+/** The rows of one answer. They are read from the cluster only as fast as the client takes them. */
 class RowsOfAnswer implements AsyncIterable<Buffer> {
   readonly #source: AnswerSource
   readonly #reader = new RowsReader()
@@ -131,7 +134,7 @@ const headSchema = z.object({
   nextUri: z.string().optional(),
   partialCancelUri: z.string().optional(),
   columns: z.array(columnSchema).nullish(),
-  // Rows in any other form than an array.
+  // Rows are an array and never get here: any other value than null is an error.
   data: z.null().optional(),
 })
 const locationSchema = z.object({ lineNumber: z.int(), columnNumber: z.int() })
@@ -179,9 +182,9 @@ function tailOf({ cluster }: AnswerSource, parsed: unknown, rowsBytes: number): 
 }
 
 /**
- * The path and query of an address in an answer. Its host is whatever the request called the cluster, so it is not
- * used.
- * @throws ClusterLost nonsense
+ * The path and query of an address in an answer. The host in the address is not used: a cluster takes it from the
+ * request.
+ * @throws ClusterLost `nonsense` when it is no address of the query `id`
  */
 export function remoteUri(cluster: string, text: string, id: string): RemoteUri {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -203,7 +206,7 @@ function remoteError({ message, errorCode, errorName, errorType, ...rest }: z.ou
 
 const MOST_CAUSES = 20
 
-/** A failure with its causes, without their stacks: they show the inside of the cluster. */
+/** A failure with its causes, but without stacks, which show the inside of the cluster. */
 function withoutStacks(failure: Readonly<Record<string, unknown>>, depth: number): Record<string, unknown> {
   const { type, message, errorInfo, errorLocation, cause, suppressed } = failure
   const others = Array.isArray(suppressed) && depth > 0 ? suppressed.filter(isObject).slice(0, MOST_CAUSES) : []

@@ -23,7 +23,7 @@ export interface RemoteFigures {
   readonly totalSplits?: number
 }
 
-// A member in another form than expected counts as absent: these figures decide nothing.
+// A member of an unexpected form counts as absent: no decision depends on these figures.
 const amount = (read: (text: string) => number | undefined) => z.string().transform(read).optional().catch(undefined)
 const duration = amount(durationMillis)
 const size = amount(sizeBytes)

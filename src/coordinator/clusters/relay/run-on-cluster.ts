@@ -6,9 +6,9 @@ import type { RelayPort, RelayTarget } from './relay-port.ts'
 const rowsSchema = z.array(z.array(z.unknown()))
 
 /**
- * Runs a small statement of this gateway at a cluster, as the user of the gateway.
+ * Runs a small statement of this gateway at a cluster, as the user of the gateway's credentials.
  * @returns the rows in the protocol's JSON values
- * @throws ClusterLost; EngineError for the statement's failure there
+ * @throws ClusterLost; EngineError when the statement fails at the cluster
  */
 export async function runOnCluster(
   relay: Pick<RelayPort, 'post' | 'fetch'>,

@@ -4,9 +4,9 @@ import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import { parseJson } from '../../../shared/parse-json.ts'
 import type { RemoteUri } from './relay-port.ts'
 
-/** The page of a cluster that stands behind a page of this server. The client carries it, sealed, in its nextUri. */
+/** The page at a cluster from which a page of this server is made. The client's nextUri contains it in sealed form. */
 export interface RelayedPage {
-  /** The attempt at the query, from 0 on: a query that moved to another cluster has left the pages of the first. */
+  /** The number of the attempt, from 0 on. Pages of an earlier attempt, at another cluster, are no longer used. */
   readonly attempt: number
   readonly cluster: string
   readonly uri: RemoteUri
@@ -15,7 +15,7 @@ export interface RelayedPage {
 }
 
 /**
- * Seals addresses at clusters, because whoever has one may read the rows behind it. A sealed text can neither be read
+ * Seals addresses at clusters, because an address alone is enough to read the rows. A sealed text can neither be read
  * nor changed without the key, and is valid only with the ids that it was sealed with.
  */
 export interface AddressSeal {
@@ -32,7 +32,7 @@ const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** The form of the sealed text. A later form gets another number, so that addresses of clients stay valid. */
+/** The form of the sealed text. A later form gets another number, so that clients can still use older addresses. */
 const PAGE_FORM = 1
 const pageSchema = z.tuple([
   z.literal(PAGE_FORM),
@@ -67,7 +67,7 @@ export function createAddressSeal(key: Buffer): AddressSeal {
 
   function open(boundTo: string, sealed: string): string | undefined {
     const bytes = Buffer.from(sealed, 'base64url')
-    // Base64 has several texts for the same bytes: only the one that was sealed is accepted.
+    // Several Base64 texts decode to the same bytes. Only the text that was made here is accepted.
     if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString('base64url') !== sealed) return undefined
     const decipher = createDecipheriv(CIPHER, cipherKey, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
     decipher.setAAD(Buffer.from(boundTo))

@@ -16,10 +16,10 @@ const LOCAL: Route = { to: 'local' }
 
 /**
  * Decides where a statement runs. The first rule that fits, and whose target has all catalogs of the statement,
- * decides. Without such a rule the statement runs here if this server has all catalogs, and else in the only group that
- * has them. A statement that names an unknown catalog runs here, where the analysis reports the unknown catalog.
- * @throws EngineError AMBIGUOUS_NAME where two groups have the catalogs; NOT_SUPPORTED where no single target has all of
- * them, or where the statement is unresolved and no rule sends it unchecked
+ * decides. Without such a rule the statement runs here if this server has all catalogs. Otherwise it runs in the only
+ * group that has them. A statement that names an unknown catalog runs here, so that the analysis reports the catalog.
+ * @throws EngineError AMBIGUOUS_NAME if two groups have the catalogs; NOT_SUPPORTED if no single target has all of
+ * them, or if the statement is unresolved and no rule with `unchecked` fits
  */
 export function decideRoute(
   rules: readonly RoutingRule[],
@@ -52,7 +52,7 @@ export function decideRoute(
   return { route, rule: undefined, fallback: undefined, grade: 'analysed', ...asked.bytes(), skipped }
 }
 
-/** How a rule concerns a statement. */
+/** The result of one rule for a statement. */
 export type RuleOutcome =
   /** The first condition of the rule that does not hold. */
   | { readonly kind: 'misfit'; readonly key: keyof RuleMatch }
@@ -70,7 +70,7 @@ export function tryRule(rule: RoutingRule, statement: RoutedStatement, targets: 
   return { kind: 'decides', fallbackFault: fault && `its fallback does not apply: ${fault}` }
 }
 
-/** The first condition that does not hold; the bytes come last, because it takes work to count them. */
+/** The first condition that does not hold. The bytes are tested last, because counting them is expensive. */
 function misfitOf({ name, match }: RoutingRule, statement: RoutedStatement): keyof RuleMatch | undefined {
   const { user, userGroup, source, resourceGroup, clientTags, queryType, catalogs, percent, bytesOver } = match
   if (user && !user.matches(statement.user)) return 'user'
@@ -86,8 +86,8 @@ function misfitOf({ name, match }: RoutingRule, statement: RoutedStatement): key
 }
 
 /**
- * A number from 0 up to 100 that is fixed for a rule and a user, and even over users. A user for whom a rule with 10
- * percent holds keeps it with 20, and another rule draws other users.
+ * A number from 0 up to 100 that is fixed for a rule and a user. The numbers of all users are spread evenly. A user for
+ * whom a rule holds at 10 percent also has it at 20 percent. Two rules with the same percentage get different users.
  */
 function percentOf(rule: string, user: string): number {
   const digest = createHash('sha256')
@@ -96,7 +96,7 @@ function percentOf(rule: string, user: string): number {
   return (digest.readUInt32BE(0) / 2 ** 32) * 100
 }
 
-/** Why the statement cannot go there; undefined if it can. */
+/** The reason why the statement cannot run at a route; undefined if it can. */
 function faultOf(
   route: Route,
   unchecked: boolean,
@@ -128,7 +128,9 @@ function remoteFault(route: RemoteRoute, statement: RoutedStatement, targets: Gr
   return targets.mirrorFault?.(route)
 }
 
-/** The catalogs of the statement that are not there, and those that the statement writes but the target only reads. */
+/**
+ * The catalogs of the statement that the target lacks, and those that the statement writes but the target only reads.
+ */
 function lackOf(
   { own, mirrors }: RemoteCatalogs,
   { catalogs, written }: RoutedStatement,
@@ -143,7 +145,7 @@ function routeWithoutRule(statement: RoutedStatement, targets: GroupCatalogs, sk
   const { local, groups } = targets
   const remote = statement.catalogs.filter((catalog) => !local.has(catalog))
   if (remote.length === 0) return LOCAL
-  // The analysis reports the unknown catalog, with its position in the text.
+  // A catalog is unknown everywhere: the analysis here reports it, with its position in the text.
   if (!remote.every((catalog) => groupsWith(catalog, groups).length > 0)) return LOCAL
   if (statement.unresolved)
     throw unsupported(
@@ -197,7 +199,7 @@ function isRemote(route: Route): route is RemoteRoute {
   return route.to === 'group' || route.to === 'cluster'
 }
 
-/** The statement with its bytes counted at most once, and the count if a rule asked for it. */
+/** Wraps a statement so that its bytes are counted at most once, and gives the count if a rule asked for it. */
 function askedOnce(statement: RoutedStatement): {
   readonly statement: RoutedStatement
   readonly bytes: () => { readonly bytes?: number }

@@ -9,15 +9,18 @@ export type Route =
 export type RemoteRoute = Extract<Route, { to: 'group' | 'cluster' }>
 
 /**
- * How far this server checks a statement before it delegates it. `analysed`: names, types and the rights on each
- * column. `named`: the tables, and rights on all of their columns. `unchecked`: nothing.
+ * How far this server checks a statement before it delegates it.
+ *
+ * - `analysed`: names, types, and the rights on each column.
+ * - `named`: the tables in the text, and the rights on all of their columns.
+ * - `unchecked`: the same, but the statement may use further tables that this server cannot find out.
  */
 export type Grade = 'analysed' | 'named' | 'unchecked'
 
 /** A rule that fits a statement but does not apply. */
 export interface SkippedRule {
   readonly rule: string
-  /** The reason, for people. */
+  /** The reason, as a text for users. */
   readonly why: string
 }
 
@@ -27,10 +30,7 @@ export interface RouteDecision {
   readonly rule: string | undefined
   /** Where the statement runs instead while no cluster of `route` can take it. */
   readonly fallback: Route | undefined
-  /**
-   * `analysed` or `unchecked`. The caller lowers `analysed` to `named` where the analysis does not know all of the
-   * statement.
-   */
+  /** `analysed` or `unchecked`. The caller replaces `analysed` by `named` for a statement that it did not analyse. */
   readonly grade: Grade
   /** The bytes that the statement would read, if a rule asked for them and they are known. */
   readonly bytes?: number
@@ -38,7 +38,7 @@ export interface RouteDecision {
   readonly skipped: readonly SkippedRule[]
 }
 
-/** What rules ask of a statement. */
+/** The properties of a statement that rules test. */
 export interface RoutedStatement {
   readonly user: string
   readonly groups: readonly string[]
@@ -49,11 +49,11 @@ export interface RoutedStatement {
   /** The path of the resource group, such as `all.etl`. */
   readonly resourceGroup: string
   /**
-   * The catalogs of all tables that the statement names, also behind views, each once. Tables that this server answers
-   * in place of a cluster, such as those of `information_schema`, are left out.
+   * The catalogs that the statement names, each once. Catalogs that this server always answers itself, such as
+   * `system`, are left out. Tables behind views are not looked up.
    */
   readonly catalogs: readonly string[]
-  /** Those of `catalogs` whose tables or schemas the statement changes. */
+  /** Those of `catalogs` in which the statement changes a table or view. */
   readonly written: readonly string[]
   /** Whether this server cannot find out which tables the statement uses. */
   readonly unresolved: boolean
@@ -78,13 +78,13 @@ export interface GroupCatalogs {
   /** By name of the cluster. */
   readonly clusters: ReadonlyMap<string, RemoteCatalogs>
   /**
-   * Why a mirrored table of the statement cannot be read there, such as other columns; undefined if all can. Asked only
-   * where the statement uses a mirrored catalog. Absent: all can.
+   * The reason why a mirrored table of the statement cannot be read at the target, such as different columns; undefined
+   * if all can be read. Called only where the statement uses a mirrored catalog. Absent: all can be read.
    */
   readonly mirrorFault?: (route: RemoteRoute) => string | undefined
 }
 
-/** A route for people: `group big`. */
+/** A route as a text for users: `group big`. */
 export function routeText(route: Route): string {
   switch (route.to) {
     case 'local':

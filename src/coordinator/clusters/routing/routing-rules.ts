@@ -20,9 +20,9 @@ export interface RuleMatch {
   readonly queryType: readonly string[] | undefined
   /** The statement must use at least one of them. */
   readonly catalogs: readonly string[] | undefined
-  /** The part of the users for whom the rule holds; each user stays in or out. */
+  /** The percentage of users for which the rule holds. A user who is in this part stays in it. */
   readonly percent: number | undefined
-  /** The statement must read more bytes than this, and how many it reads must be known. */
+  /** The number of bytes that the statement reads must be known, and larger than this. */
   readonly bytesOver: number | undefined
 }
 
@@ -32,7 +32,7 @@ export interface RoutingRule {
   readonly route: Route
   /** Where the statement runs instead while no cluster of a delegating route can take it. */
   readonly fallback: Exclude<Route, { to: 'reject' }> | undefined
-  /** Whether statements may go this way whose tables this server cannot find out. */
+  /** Whether the rule also delegates statements whose tables this server cannot find out. */
   readonly unchecked: boolean
 }
 

@@ -66,7 +66,7 @@ export class Analysis {
     return this.#calls?.made ?? []
   }
 
-  /** Parses the statement, and says what its syntax tells about its route. */
+  /** Parses the statement, and finds the properties of its syntax that decide its route. */
   survey(): Promise<StatementSurvey> {
     const { queryId, submission, startTimeMillis, signal } = this.#statement
     const { text, held } = submission

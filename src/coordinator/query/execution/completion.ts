@@ -148,7 +148,7 @@ export class Completion {
     const { aggregate, work, onInternalError, onUnrecorded } = this.#ports
     if (work.suspended) return
     onInternalError(aggregate.queryId, error)
-    // The log reports these errors itself, and a query that no client has seen needs no end.
+    // The log itself reports these errors. A query that no client has seen needs no end.
     const notOurs = error instanceof Fenced || error instanceof LogWentBackwards
     const unseen = (error instanceof LogUnavailable || error instanceof NotTaken) && aggregate.state.kind === 'NONE'
     if (!notOurs && !unseen) onUnrecorded(aggregate.queryId)
@@ -175,7 +175,7 @@ export class Completion {
     if (this.#released || query.kind === 'NONE') return
     this.#released = true
     const serving = servingTasks(query)
-    // Tasks of clusters are ended by the relay.
+    // The relay ends the tasks at clusters.
     const tasks = [...query.tasks.values()].filter((task) => task.stage !== ROOT_STAGE && !task.remote)
     const needed = query.kind === 'FINISHED'
     cleaner.release(

@@ -5,10 +5,10 @@ import type { AddressSeal } from '../../clusters/relay/sealed-address.ts'
 import type { RoutingRule } from '../../clusters/routing/routing-rules.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 
-/** The record of where a statement was delegated to, and why. */
+/** The part of QueryPlanned that says where a statement was delegated to, and why. */
 export type Routed = NonNullable<QueryEventOf<'QueryPlanned'>['data']['routed']>
 
-/** What a statement that runs at a cluster needs. */
+/** The collaborators of a statement that runs at a cluster. */
 export interface RemoteDeps {
   readonly clusters: ClusterDirectory
   readonly relay: RelayPort
@@ -20,6 +20,6 @@ export interface RemoteDeps {
 export interface Delegation extends RemoteDeps {
   readonly rules: () => readonly RoutingRule[]
   readonly localCatalogs: () => readonly string[]
-  /** The catalogs of the clusters, as far as they are known: asked of them where their files name none. */
+  /** The catalogs of a cluster: those that its file names, else those that the cluster itself reported. */
   readonly catalogsOf: (cluster: ClusterView) => Promise<ReadonlySet<string>>
 }

@@ -44,7 +44,7 @@ interface StatementParts {
 export async function executeStatement(parts: StatementParts): Promise<void> {
   const { deps, submission, resumed, admission, analysis } = parts
   if (resumed?.state.planned) return goOn(parts, resumed.state.planned)
-  // Also asked of a statement that was accepted before: no event says whether this was checked.
+  // A statement of an earlier coordinator is checked again: no event says whether it was checked before.
   const { identity, queryId } = parts.run
   if (!deps.authorize(identity, { action: 'execute', queryId }))
     throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot execute query')
@@ -52,7 +52,7 @@ export async function executeStatement(parts: StatementParts): Promise<void> {
   // The groups and the planning limit need the type of a statement that this process has not parsed yet.
   if (resumed) await deps.texts.findType(submission)
   const resumedAt = deps.clock.now()
-  // A query that had a place keeps it.
+  // A query that had a place in its resource group keeps the place.
   if (resumed?.state.kind === 'PLANNING') admission.occupy()
   else await admission.enter(resumed !== undefined)
   const analysisStart = deps.clock.monotonicMs()

@@ -13,7 +13,7 @@ import type { WorkerStageDeps } from './worker-stage.ts'
 
 /**
  * Runs the statement, reports the figures of each operator, and discards the rows.
- * @throws EngineError a task's failure. A lost task is not retried: the figures would not be those of one run.
+ * @throws EngineError the failure of a task. A lost task is not retried, because the figures must be those of one run.
  */
 export async function runExplainAnalyze(
   deps: CoordinatorRunDeps & WorkerStageDeps,

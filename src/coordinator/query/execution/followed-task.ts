@@ -24,7 +24,7 @@ export interface TaskAttempt {
 }
 
 const ASK_AGAIN_MS = 250
-/** A worker that answers this often without all the pages that it has listed is no longer trusted. */
+/** After so many answers of a worker that lack pages, the task counts as lost. */
 const MOST_ANSWERS = 20
 
 /**

@@ -1,12 +1,12 @@
 import { Suspended } from './suspended.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
 
-/** Thrown in work of a query that has ended meanwhile: it needs no report. */
+/** Thrown in the work of a query that has already ended. It needs no report. */
 export class Ended extends Signal {}
 
 /** Work that a query has under way outside this process: a run in an engine, a task on a worker. */
 export interface RunningWork {
-  /** Stops the work: no row of it is wanted any more. Never throws, and does nothing for work that has ended. */
+  /** Stops the work, whose rows are no longer needed. Never throws, and does nothing for work that has ended. */
   cancel(): void
   /**
    * Whether the work continues while no coordinator follows it. When this process stops, it leaves such work to its
@@ -17,7 +17,7 @@ export interface RunningWork {
   readonly batches?: { readonly stage: number; readonly dropPending: () => Promise<void> }
 }
 
-/** The query's work under way, so that the end of the query, or of the process, can stop it. */
+/** The running work of a query. The end of the query, or of this process, stops it. */
 export class OngoingWork {
   readonly #abort = new AbortController()
   readonly #running = new Set<RunningWork>()
@@ -55,14 +55,14 @@ export class OngoingWork {
     this.#end(new Ended())
   }
 
-  /** Stops this process's part; work that outlives the coordinator continues without it. */
+  /** Stops the work of this process. Work that outlives the coordinator continues without it. */
   suspend(): void {
     this.#suspended = true
     this.#end(new Suspended())
   }
 
   #end(reason: Ended | Suspended): void {
-    // Work that follows the signal removes itself.
+    // A copy: work that listens to the signal removes itself from the set during the abort.
     const running = [...this.#running]
     this.#abort.abort(reason)
     this.#cancel(running)

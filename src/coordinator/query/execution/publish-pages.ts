@@ -25,8 +25,8 @@ export interface PreparedPages {
 }
 
 /**
- * Keeps pages in memory for the client and beside the log, and makes the command that publishes them. Nothing is part
- * of the result before the command is recorded.
+ * Keeps small pages in memory and beside the log, and makes the command that publishes all pages. No page is part of
+ * the result before this command is recorded.
  */
 export async function publishPages(
   { log }: Pick<ExecutionDeps, 'log'>,
@@ -54,7 +54,7 @@ export interface OwnResult {
   readonly stats: TaskStats
 }
 
-/** Publishes a result as that of the root's task, and ends the query in the same append. @param before recorded first */
+/** Publishes a result of the root's task, and ends the query in the same append. @param before steps to record first */
 export async function publishOwnResult(
   deps: Pick<ExecutionDeps, 'log' | 'nodeId' | 'selfUrl'>,
   run: RunContext,
@@ -69,7 +69,7 @@ export async function publishOwnResult(
   await run.record([...before, end, command, finish], beside)
 }
 
-/** The task of the root stage; there is one, as it runs in the coordinator. */
+/** The id of the root's task. The root has one task, because it runs in the coordinator. */
 export function rootTask({ queryId }: Pick<RunContext, 'queryId'>): TaskId {
   return makeTaskId(queryId, ROOT_STAGE, 0)
 }

@@ -28,8 +28,8 @@ import { identityOf } from '../session/session-identity.ts'
  *  beginExecution ── CreateQuery is held a little, to be batched ──────────────────────────────► recorder
  *       │
  *       ▼                    queued, admitted
- *  admission: a place ──────────────────────────────► way: analysis
- *       ▲                                               │
+ *  admission: a place ──────────────────────────────► execute-statement
+ *       ▲                                               ├─ delegated ─────────────────────────────► remote-statement
  *       │ a write, once its client follows              ├─ query ─────────┬─ literals ────────────► coordinator-run
  *       └───────────────────────────────────────────────┤                 ├─ system tables … ─────► coordinator-run
  *                                                       │                 └─ any other ───────────► run-plan

@@ -9,11 +9,11 @@ const NEAREST: Readonly<Record<ErrorType, ErrorName>> = {
   EXTERNAL: 'GENERIC_INTERNAL_ERROR',
 }
 
-/** The failure of a statement at its cluster, as the error of the query: with the cluster's own name, code and place. */
+/** The error of a query that failed at its cluster, with the name, code and position that the cluster gives. */
 export function remoteFailure(cluster: string, error: RemoteError): EngineError {
   const { errorName, errorCode, errorLocation: location } = error
   const errorType = isErrorType(error.errorType) ? error.errorType : 'INTERNAL_ERROR'
-  // The message of a located error begins with its place, here as there.
+  // EngineError puts the position before the message, so the position that the cluster put there is removed.
   const message = location ? error.message.replace(/^line \d+:\d+: /, '') : error.message
   return new EngineError(nearestName(errorName, errorType), message, {
     location,
@@ -33,11 +33,11 @@ function isErrorType(type: string): type is ErrorType {
   return Object.hasOwn(NEAREST, type)
 }
 
-/** Why a statement whose cluster was lost cannot go on. */
+/** The reason why a statement whose cluster was lost cannot run again. */
 export type LostCause =
-  /** A part of the result was sent: another run may have other rows, or the same ones in another order. */
+  /** A part of the result was sent. Another run may give other rows, or the same rows in another order. */
   | 'rows_sent'
-  /** The statement changes something, and it may have begun. */
+  /** The statement changes something, and the cluster may have begun it. */
   | 'may_have_run'
   | 'no_attempts_left'
 

@@ -15,14 +15,14 @@ import type { RelayedQueryAnswer, RemoteAnswers, RemotePoll } from '../registry/
 import type { ResponseHeader } from '../session/session-headers.ts'
 import type { RelayedWork } from './remote-stats.ts'
 
-/** The last answer of a cluster, whole. */
+/** The last answer of a cluster, read to its end. */
 export interface RemoteEnd {
   readonly answer: RemoteAnswer
   readonly rows: Buffer | undefined
   readonly tail: RemoteTail
 }
 
-/** How one attempt at a cluster ended. */
+/** The end of one attempt at a cluster. */
 export type RemoteOutcome =
   | { readonly kind: 'done'; readonly end: RemoteEnd }
   | { readonly kind: 'failed'; readonly error: RemoteError }
@@ -33,7 +33,7 @@ export interface RemoteRunDeps {
   readonly clock: Pick<Clock, 'now'>
   /** Called with the newest figures of the cluster. */
   readonly onStats: (work: RelayedWork) => void
-  /** Called once with an address by which a successor can keep the query alive. */
+  /** Called once, with the first `executing` address: with it a successor can keep the query alive. */
   readonly onExecuting: (uri: RemoteUri) => void
 }
 
@@ -42,7 +42,7 @@ export interface RemoteAttempt {
   readonly cluster: Cluster
   /** From 0 on. */
   readonly attempt: number
-  /** The first address: the client's address of this server does not carry it. */
+  /** The first address at the cluster. The first nextUri of the client does not contain it. */
   readonly firstUri: RemoteUri
   /** An `executing` address that an earlier coordinator recorded. */
   readonly aliveUri: RemoteUri | undefined
@@ -50,11 +50,11 @@ export interface RemoteAttempt {
 
 /**
  * Passes the answers of a cluster on to the client of a delegated statement. Each poll of the client is one request at
- * the cluster: this object never reads ahead, because Trino forgets page n once n+1 is asked for.
+ * the cluster. This object never reads ahead, because Trino forgets page n when page n+1 is requested.
  *
  *     poll ─► fetch ─┬─ has nextUri ──► the answer, streamed ─► the client's next poll
  *                    ├─ is the last ──► read whole ─► `outcome` ─► its end is recorded ─► the answer
- *                    └─ lost ─────────► `outcome`: begun again elsewhere, or failed
+ *                    └─ lost ─────────► `outcome`: another attempt, or the query fails
  */
 export class RemoteRun implements RemoteAnswers {
   readonly #deps: RemoteRunDeps
@@ -89,12 +89,14 @@ export class RemoteRun implements RemoteAnswers {
     this.#keepAlive()
   }
 
-  /** Resolves when the attempt has ended; the caller then records the end, and calls `recorded`. */
+  /**
+   * Resolves when the attempt has ended. The caller then records the end, and after a complete result calls `recorded`.
+   */
   get outcome(): Promise<RemoteOutcome> {
     return this.#outcome.promise
   }
 
-  /** The newest address, by which the query at the cluster is canceled. */
+  /** An address by which the query at the cluster can be canceled. */
   get uri(): RemoteUri {
     return this.#aliveUri
   }
@@ -108,12 +110,12 @@ export class RemoteRun implements RemoteAnswers {
     return [...this.#headers.values()]
   }
 
-  /** Lets the last answer out: the end of the query is valid. */
+  /** Must be called when the end of the query is valid: from then on the last answer is given to the client. */
   recorded(): void {
     this.#recorded.resolve()
   }
 
-  /** Stops: nothing more is asked of the cluster. */
+  /** Stops telling the cluster that the client is still there. */
   stop(): void {
     clearTimeout(this.#beat)
   }
@@ -129,21 +131,21 @@ export class RemoteRun implements RemoteAnswers {
       return undefined
     }
     const page = this.#pageOf(asked)
-    // Only one request for a page is under way: the cluster may take longer than the client waits for one answer.
+    // A poll may time out before the cluster answers. The next poll of the page then waits for the same request.
     if (this.#pending?.token !== token) this.#pending = { token, answer: this.#fetch(page) }
     const { answer: pending } = this.#pending
     let answered = false
     this.#waiting++
     try {
       if (!(await settlesWithin(pending.then(nothing), waitMs))) return undefined
-      // An answer can be read once: two requests for the same page are two requests at the cluster.
+      // An answer can be read only once. If another poll has taken it, this poll needs a request of its own.
       const isTaken = this.#pending?.answer !== pending
       if (!isTaken) this.#pending = undefined
       const answer = await (isTaken ? this.#fetch(page) : pending)
       answered = true
       return await this.#pass(asked, page, answer)
     } catch (error) {
-      // The query has ended, and its state is the answer.
+      // The query has ended: the caller answers with its state.
       if (this.#signal.aborted) return undefined
       if (!(error instanceof ClusterLost)) throw error
       if (error.reason === 'passed') return { kind: 'gone' }
@@ -156,7 +158,7 @@ export class RemoteRun implements RemoteAnswers {
     }
   }
 
-  /** The page of a poll. An address of an earlier attempt, which sent no rows, is answered from the beginning. */
+  /** The page of a poll. An address of an earlier attempt, which sent no rows, gets the first page of this attempt. */
   #pageOf({ relayed }: RemotePoll): RelayedPage {
     const { attempt, cluster, firstUri } = this.#attempt
     if (relayed && this.#isOwn(relayed)) return relayed
@@ -206,10 +208,10 @@ export class RemoteRun implements RemoteAnswers {
     }
   }
 
-  /** Reads the last answer whole: the end of the query is recorded before the client learns of it. */
+  /** Reads the last answer to its end, because the end of the query must be recorded before the client gets it. */
   async #end(asked: RemotePoll, answer: RemoteAnswer): Promise<RelayedQueryAnswer | undefined> {
     const parts: Buffer[] = []
-    // The tail is waited for below; a break is reported by both.
+    // If the answer breaks off, the loop below throws first: the rejection of the tail must not stay unhandled.
     answer.tail.catch(() => {})
     let bytes = 0
     for await (const part of answer.data ?? []) {
@@ -271,7 +273,9 @@ export class RemoteRun implements RemoteAnswers {
     this.#deps.onStats(this.#work)
   }
 
-  /** Trino keeps a running query alive by any of its `executing` addresses, but a queued one only by its newest. */
+  /**
+   * A request to any `executing` address keeps a running query of Trino alive. A queued query needs its newest address.
+   */
   #moved(nextUri: RemoteUri): void {
     const isExecuting = nextUri.includes('/executing/')
     if (isExecuting && this.#hasExecuted) return
@@ -281,13 +285,14 @@ export class RemoteRun implements RemoteAnswers {
     this.#deps.onExecuting(nextUri)
   }
 
-  /** Tells the cluster from time to time that the client still lives, while the client asks for nothing. */
+  /** While the client sends no request, tells the cluster from time to time that the client is still there. */
   #keepAlive(): void {
     clearTimeout(this.#beat)
     const { cluster } = this.#attempt
     this.#beat = setTimeout(() => {
       if (this.#signal.aborted) return
-      // A cluster that does not answer now is asked again; the client's next poll finds out whether it is lost.
+      // If the cluster does not answer now, it is told again later. The client's next poll finds out whether it is
+      // lost.
       this.#deps.relay.keepAlive(cluster, this.#aliveUri).catch(() => {})
       this.#keepAlive()
     }, cluster.clientTimeoutMs / 3)

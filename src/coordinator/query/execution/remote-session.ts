@@ -1,14 +1,16 @@
 import type { RemoteStatement } from '../../clusters/relay/relay-port.ts'
 import type { QuerySession } from '../stream/events.ts'
 
-/** Capabilities that the relay passes on: answers in other encodings would have addresses of the cluster's store. */
+/**
+ * The capabilities that go to the cluster. With others, its answers could contain addresses of the cluster's own store.
+ */
 const PASSED_CAPABILITIES = new Set(['PATH', 'PARAMETRIC_DATETIME', 'SESSION_AUTHORIZATION'])
 
 /**
- * A statement in the form that a cluster gets: the text as the client typed it, and the client's session as Trino's
- * headers. The client's own credentials stay here.
+ * Makes the statement for a cluster: the text as the client sent it, and the client's session as headers of Trino. The
+ * credentials of the client are not part of it.
  * @param user the user that the statement runs as at the cluster; undefined: the user of the gateway's credentials
- * @param traceparent makes the cluster's spans children of the query's
+ * @param traceparent makes the cluster's spans children of the span of the remote stage
  */
 export function remoteStatement(
   sql: string,

@@ -27,14 +27,18 @@ export interface DelegatedStatement {
   readonly analysisNanos: number
 }
 
-/** How many clusters a statement is posted to before it fails: a POST starts nothing. */
+/**
+ * After so many refused POSTs the query fails. Repeating a POST is safe, because Trino does not start a statement at
+ * it.
+ */
 const MOST_POSTS = 3
-/** How long the figures of an ended query may take, milliseconds. */
+/** How long the request for the figures of an ended query may take, milliseconds. */
 const FIGURES_MS = 1_000
 
 /**
- * Delegates a statement to a cluster. The plan and the task are valid in the log before the first GET, which starts the
- * statement there. A read runs again at another cluster while none of its rows were sent; a write never does.
+ * Delegates a statement to a cluster. The plan and the task are valid in the log before the first GET, at which Trino
+ * starts the statement. If the cluster is lost before any rows were sent, a read runs again at another cluster. A write
+ * never runs again.
  * @throws EngineError
  */
 export async function runRemoteStatement(
@@ -55,7 +59,7 @@ export async function runRemoteStatement(
   await runAttempts(deps, run, statement, { plan, number: 0, lost: undefined })
 }
 
-/** Goes on with a delegated statement that another coordinator began. */
+/** Continues a delegated statement that another coordinator began. */
 export async function resumeRemoteStatement(
   deps: RemoteDeps,
   run: RunContext,
@@ -216,7 +220,7 @@ async function post(
   throw new EngineError('REMOTE_HOST_GONE', `No cluster took the statement. ${refusals.join('; ')}`)
 }
 
-/** Follows an attempt until it has ended, and frees its slot once nothing of it runs at the cluster. */
+/** Follows an attempt until it has ended, and frees its slot once the statement no longer runs at the cluster. */
 async function followAttempt(
   deps: RemoteDeps,
   run: RunContext,

@@ -2,7 +2,7 @@ import type { TaskStats } from '../../../execution/api/task.ts'
 import type { RemoteFigures } from '../../clusters/relay/remote-figures.ts'
 import { oneDriverStats } from '../statistics/one-driver-stats.ts'
 
-/** What the relay itself saw of a delegated statement. */
+/** The figures of a delegated statement that the relay measured. */
 export interface RelayedWork {
   /** Milliseconds since the epoch. */
   readonly createdAt: number
@@ -15,7 +15,7 @@ export interface RelayedWork {
 }
 
 /**
- * The figures of the task at a cluster. The cluster's own figures count where it gives them; else those of its answers.
+ * The figures of the task at a cluster. Each comes from the cluster's figures of the query, or else from its answers.
  * @param figures undefined where this gateway may not see them
  */
 export function remoteTaskStats(work: RelayedWork, figures: RemoteFigures | undefined): TaskStats {

@@ -22,14 +22,14 @@ export interface RoutedQuery {
   readonly rightsOf: RightsOf | undefined
 }
 
-/** Catalogs of which this server answers every table, whatever a cluster has under their names. */
+/** Catalogs that this server always answers itself, even if a cluster has catalogs with these names. */
 const OWN_CATALOGS = new Set(['system', 'jmx'])
 
 /**
- * Decides where a statement runs, from its syntax alone: a cluster may know functions and types that this server does
- * not.
+ * Decides where a statement runs. Only its syntax counts, because a cluster may have functions and types that this
+ * server does not know.
  * @returns undefined when it runs here
- * @throws EngineError QUERY_REJECTED by a rule; PERMISSION_DENIED; NOT_SUPPORTED; AMBIGUOUS_NAME
+ * @throws EngineError QUERY_REJECTED by a rule; PERMISSION_DENIED; NOT_SUPPORTED; AMBIGUOUS_NAME; MISSING_CATALOG_NAME
  */
 export async function routeStatement(
   delegation: Delegation,
@@ -96,7 +96,7 @@ function routedTo(
       return {
         to: taken.to,
         name: taken.to === 'group' ? taken.group : taken.cluster,
-        // Functions and types are not known to this server, so the statement is not analysed.
+        // This server does not know the functions and types of the cluster, so it does not analyse the statement.
         grade: grade === 'analysed' ? 'named' : grade,
         readOnly,
         skipped: [...skipped],
@@ -119,7 +119,7 @@ function isOpen(clusters: readonly ClusterView[], route: Route): boolean {
   )
 }
 
-/** Names of tables from the catalog on, and the catalogs of a statement. */
+/** The full names of a statement's tables, and its catalogs. */
 interface FullNames {
   readonly reads: readonly NameAsWritten[]
   readonly writes: readonly NameAsWritten[]
@@ -146,7 +146,10 @@ function fullNames(
   return { reads: allReads, writes: allWrites, catalogs: allCatalogs, written: [...new Set(changed)], unresolved }
 }
 
-/** Which catalogs are where. A group has the catalogs that all of its clusters have. */
+/**
+ * The catalogs of this server, of each cluster and of each group. A group has the catalogs that all of its clusters
+ * have.
+ */
 async function catalogsOf(delegation: Delegation, clusters: readonly ClusterView[]): Promise<GroupCatalogs> {
   const local = new Set(delegation.localCatalogs())
   const byCluster = new Map(

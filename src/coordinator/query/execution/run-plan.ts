@@ -8,11 +8,11 @@ import { finishTask, type FinishedTask } from './task-outcome.ts'
 import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
 
 /**
- * Runs a plan, or continues with it: stages that have ended stay ended, and tasks that run are followed.
- * @param planned to record first; undefined when the log has the plan
- * @returns when the result is published, undefined. For a plan whose rows do not go to the client, the task that
- * computed them, once it has ended: the caller records that end.
- * @throws EngineError a task's failure
+ * Runs a plan, or continues it: stages that have ended do not run again, and running tasks are followed.
+ * @param planned the command that records the plan; undefined when the log has the plan
+ * @returns undefined, once the result is published. If the rows of the plan do not go to the client: the task that
+ * computed them, once it has ended. The caller then records that end.
+ * @throws EngineError the failure of a task
  */
 export async function runPlan(
   deps: CoordinatorRunDeps & WorkerStageDeps,
@@ -45,7 +45,7 @@ export async function runOnWorkers(
   planned: QueryCommand | undefined,
 ): Promise<FinishedTask | undefined> {
   let unrecorded = planned ? [planned] : []
-  // The stage whose task is recorded first records the plan with it.
+  // The plan is recorded together with the first task.
   const takePlan = (): readonly QueryCommand[] => {
     const first = unrecorded
     unrecorded = []
@@ -66,7 +66,7 @@ export async function runOnWorkers(
   return finished
 }
 
-/** Whether a task of the stage has ended well, under this or an earlier coordinator. */
+/** Whether a task of the stage has finished, under this or an earlier coordinator. */
 function hasEnded(run: RunContext, { id }: Stage): boolean {
   const query = run.aggregate.intended
   return (

@@ -38,7 +38,8 @@ export async function runWorkerStage(
     if (!lost) return finishedTask(outcome)
     failures++
   }
-  // Each recovery numbers from the next thousand on, so no coordinator reuses an id that another gave out unseen.
+  // After each recovery the numbers begin at the next thousand: an earlier coordinator may have used ids that the log
+  // does not have.
   const firstNumber = recoveries(run.aggregate) * 1000
   for (let number = firstNumber; ; number++) {
     if (!stage.fragment) throw secretsNotKept()
@@ -73,7 +74,8 @@ export async function runWorkerStage(
       stage.fragment.estimate.small ? run.recordSoon(begun()) : afterRequests().then(() => run.record(begun())),
     ])
     const task = openTask(run, stage)
-    // A part of its output is already in the result: only the pages on its worker's disk can complete it.
+    // A part of the task's output is already in the result. Only the pages on its worker's disk can complete the
+    // result.
     const outcome =
       first.kind === 'lost' && isPinned(run, stage) && task ? await adoptTask(deps, run, stage, task) : first
     lost = await settle(run, stage, { taskId, nodeId: node.nodeId }, outcome)
@@ -132,7 +134,9 @@ function isPinned(run: RunContext, { output }: Stage): boolean {
   return output === 'client' && run.aggregate.intended.kind !== 'NONE' && run.aggregate.intended.pages.length > 0
 }
 
-/** The attempt at the stage that has no end in the log; at most one has none, as an attempt ends before the next. */
+/**
+ * The attempt at the stage whose end is not in the log. There is at most one: an attempt ends before the next begins.
+ */
 function openTask(run: RunContext, stage: Stage): TaskRecord | undefined {
   const query = run.aggregate.intended
   if (query.kind === 'NONE') return undefined

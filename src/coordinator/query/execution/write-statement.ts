@@ -163,7 +163,7 @@ async function decide(
         },
       },
     ])
-    // A cancel came first: then there is no decision, and nothing to carry out.
+    // A cancel was recorded first: the write was not decided, and there is nothing to commit.
     if (known(run).write === undefined) return
     await commitAndFinish(deps, run, prepared, 'committed')
   } finally {
@@ -248,7 +248,7 @@ function changeNothing(deps: WriteDeps, run: RunContext, before: readonly QueryS
   return finish(deps, run, before, 0)
 }
 
-/** Ends the query: with one row that holds the number of rows, where the statement has a result. */
+/** Ends the query. If the statement has a result, its result is one row with the number of changed rows. */
 async function finish(deps: WriteDeps, run: RunContext, before: readonly QueryStep[], rows: number): Promise<void> {
   const createdAt = deps.clock.now()
   // Statements of definitions have no rows, not even a count.

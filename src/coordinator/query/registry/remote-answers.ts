@@ -3,7 +3,7 @@ import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
 import type { KnownQuery } from '../stream/state.ts'
 
-/** The answer of the cluster that runs the query. Its rows are passed on while they arrive. */
+/** One answer of the cluster that runs the query. Its rows are passed on while they arrive. */
 export interface RelayedQueryAnswer {
   readonly kind: 'relayed'
   readonly query: KnownQuery
@@ -14,26 +14,26 @@ export interface RelayedQueryAnswer {
   readonly columns: readonly RemoteColumn[] | undefined
   /** The changes of the session that the client must apply. */
   readonly headers: readonly ResponseHeader[]
-  /** The JSON array of the rows, in parts; undefined where there are none. Its reader always begins to read. */
+  /** The JSON array of the rows, in parts; undefined where there are none. The receiver must begin to read them. */
   readonly data: AsyncIterable<Buffer> | undefined
   /**
-   * What stands behind the rows. The client gets it, and with it the end of the answer, once this resolves. If it
-   * rejects, the answer is cut off, and the client asks for the same page again.
+   * The members after the rows. Once this resolves, the client gets them and the end of the answer. If it rejects, the
+   * connection is cut, and the client requests the same page again.
    */
   readonly tail: Promise<RemoteTail>
 }
 
-/** A question of the client of a delegated statement for one page. */
+/** A client's request for one page of a delegated statement. */
 export interface RemotePoll {
   readonly query: KnownQuery
   readonly token: number
-  /** The page that the client's address carries; undefined for the first one. */
+  /** The page that the client's nextUri contains; undefined in the first request. */
   readonly relayed: RelayedPage | undefined
   readonly waitMs: number
 }
 
-/** The answers of the cluster that runs a statement. */
+/** Gives the answers of the cluster that runs a statement. */
 export interface RemoteAnswers {
-  /** @returns undefined when there is no answer yet, and the client must ask for the same page again */
+  /** @returns undefined when there is no answer yet: the client must request the same page again */
   poll(asked: RemotePoll): Promise<RelayedQueryAnswer | { readonly kind: 'gone' } | undefined>
 }

@@ -38,7 +38,7 @@ interface Poll {
   readonly execution: QueryExecution
   readonly view: StatementView
   readonly token: number
-  /** The page at a cluster that the client's address carries. */
+  /** The page at a cluster that the client's nextUri contains. */
   readonly relayed: RelayedPage | undefined
   /** Milliseconds left of the request's time. */
   readonly leftMs: number

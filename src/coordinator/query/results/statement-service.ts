@@ -70,11 +70,11 @@ export interface StatementServiceDeps extends SubmitDeps {
  * The statements of clients. Which part answers depends on where the query is:
  *
  * ```
- * submit ──────────────────────────► statement/submit-statement.ts ──► the registry
- * poll ──┬ in the registry ─────────► statement/live-answers.ts
- *        ├ ended, in the log ───────► statement/past-answers.ts
+ * submit ──────────────────────────► submit-statement.ts ──► the registry
+ * poll ──┬ in the registry ─────────► live-answers.ts
+ *        ├ ended, in the log ───────► past-answers.ts
  *        └ open, in the log ────────► its state, until recovery adds it to the registry
- * cancel ──────────────────────────► statement/cancel-query.ts
+ * cancel ──────────────────────────► cancel-query.ts
  * ```
  */
 export function createStatementService(deps: StatementServiceDeps): StatementService {

@@ -13,10 +13,16 @@ export function shownCloudEvent(event: Recorded, source: string, seesEnder: Sees
 }
 
 /**
- * The data of an event without the parts that users may not see: the fragments and the data of splits of a plan, which
- * only a successor needs; splits and snapshots of tables that only the access rules read; digests of results and written files, since the content of a short one can be guessed; the user that
- * ended a query, unless this reader may see it; the address of the user that put a cluster into a state; texts of rules, which say what is hidden from which user. The event may
- * be of any version, so no field is taken for granted.
+ * The data of an event without the parts that users may not see:
+ *
+ * - the fragments and the data of splits of a plan, which only a successor needs;
+ * - splits and snapshots of tables that only the access rules read;
+ * - digests of results and of written files, because the content of a short one can be guessed;
+ * - the user that ended a query, unless this reader may see it;
+ * - the address of the user that put a cluster into a state;
+ * - texts of rules, which show what is hidden from which user.
+ *
+ * The event may be of any version, so any field may be missing.
  */
 export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesEnder: SeesEnder): unknown {
   if (!isRecord(data)) return data

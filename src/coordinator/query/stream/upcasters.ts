@@ -12,8 +12,8 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   // At that time results had no digests.
   QueryFinished: { 1: (data) => data },
   // Earlier versions lacked, in this order: statements that change something; withheld fragments; properties that the
-  // statement set; files of the analysis; some names of errors, and the mark on scans that only the rules read; routes to clusters. Nothing
-  // must be added.
+  // statement set; files of the analysis; some names of errors, and the mark on scans that only the rules read; routes
+  // to clusters. Nothing must be added.
   QueryPlanned: {
     1: (data) => data,
     2: (data) => data,
