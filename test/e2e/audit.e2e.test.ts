@@ -132,7 +132,7 @@ it(
     expect(await firstReported('ProjectionRebuilt')).toMatchObject({ events: expect.any(Number) })
     const verified = await command('audit', 'verify', '--read-models', '--json')
     expect(verified.stderr).toBe('')
-    expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, open: 0, tables: 9 } })
+    expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, open: 0, tables: 10 } })
     expect(verified.code).toBe(0)
 
     quipu.signal('SIGTERM')

@@ -159,7 +159,7 @@ describe('The live event feed', () => {
     const ends = await feedOf('state=FINISHED,FAILED&type=QueryFinished,QueryFailed', 2)
     expect(ends.map(({ subject, type }) => [subject, type])).toEqual([
       [mine.id, 'quipu.query.finished.v2'],
-      [other.id, 'quipu.query.failed.v4'],
+      [other.id, 'quipu.query.failed.v5'],
     ])
     expect(offsetOf(until)).toBeGreaterThan(offsetOf(from))
   })

@@ -74,7 +74,7 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
       expect(await statusOf(id)).toBe(410)
       const verified = await command('audit', 'verify', '--read-models', '--json')
       expect(verified).toMatchObject({ code: 0, stderr: '' })
-      expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, tables: 9 } })
+      expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, tables: 10 } })
       quipu.signal('SIGTERM')
       expect((await quipu.exit).code).toBe(0)
 

@@ -242,6 +242,15 @@ describe('The rules', () => {
 
 /** Panels that show data only after a fault or with the log in Kafka: observed-faults and standby-kafka test those. */
 const WITHOUT_DATA = new Set([
+  // Only a server with clusters has these.
+  'clusters: Clusters that are not healthy',
+  'clusters: States',
+  'clusters: Health changes, 1 h',
+  'clusters: Running',
+  'clusters: Waiting',
+  'clusters: Wait for a slot, 99th percentile',
+  'clusters: Checks',
+  'clusters: Check time, 99th percentile',
   'queues: Wait, 95th percentile',
   'queues: Rejected statements',
   'workers: Workers lost, 1 h',

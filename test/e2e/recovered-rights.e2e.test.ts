@@ -77,7 +77,7 @@ it(
   async () => {
     server.signalWorker('SIGSTOP')
     const first = await post('SELECT count(*) FROM nation', 'ada')
-    await waitUntil('it has the place', async () => (await eventsOf(first.id, 'ada')).includes('quipu.task.created.v1'))
+    await waitUntil('it has the place', async () => (await eventsOf(first.id, 'ada')).includes('quipu.task.created.v2'))
     const asAda = await waiting('SELECT current_user', 'robot', 'ada')
     const become = await waiting('SET SESSION AUTHORIZATION ada', 'robot')
     const ofBob = await waiting('SELECT 1', 'bob')
@@ -138,7 +138,7 @@ it(
     })
     const runs = async (): Promise<StatementJson> => {
       const posted = await post(endless, 'ada')
-      await waitUntil('it runs', async () => (await eventsOf(posted.id, 'ada')).includes('quipu.task.created.v1'))
+      await waitUntil('it runs', async () => (await eventsOf(posted.id, 'ada')).includes('quipu.task.created.v2'))
       await server.appends.block('QueryFailed')
       expect(await kill(posted.id, 'too slow')).toEqual([503, '1'])
       await server.appends.reached()

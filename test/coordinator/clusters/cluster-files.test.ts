@@ -46,7 +46,7 @@ describe('A cluster file', () => {
       maxRunning: 40,
       catalogs: ['hive', 'iceberg'],
       mirrors: ['lake'],
-      runAs: 'service',
+      runAs: 'caller',
       enforcesAccess: true,
       clientTimeout: '90s',
       health: '/health?deep',

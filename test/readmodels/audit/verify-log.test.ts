@@ -59,7 +59,7 @@ describe('An audit of an unaltered log', () => {
     await project()
     const { summary, findings } = await audit(true)
     expect(findings).toEqual([])
-    expect(summary).toMatchObject({ findings: 0, queries: 4, open: 0, tables: 9 })
+    expect(summary).toMatchObject({ findings: 0, queries: 4, open: 0, tables: 10 })
     await rebuildReadModels({ log: bed.log, database: bed.config, clock: systemClock })
     expect((await audit(true)).findings).toEqual([])
     expect(await bed.query(`select nspname from pg_namespace where nspname like 'm\\_%'`)).toEqual([])

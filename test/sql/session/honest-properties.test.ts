@@ -18,10 +18,10 @@ const effects: Readonly<Record<ActingProperty, { readonly file: string; readonly
   query_max_run_time: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_run_time' },
   query_max_scan_physical_bytes: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_scan_physical_bytes' },
   query_priority: { file: 'e2e/resource-groups.e2e.test.ts', says: 'query_priority' },
-  query_retry_attempts: { file: 'coordinator/query/execution/query-limits.test.ts', says: 'query_retry_attempts' },
-  retry_policy: { file: 'coordinator/query/execution/query-limits.test.ts', says: 'retry_policy' },
+  query_retry_attempts: { file: 'coordinator/query/query-limits.test.ts', says: 'query_retry_attempts' },
+  retry_policy: { file: 'coordinator/query/query-limits.test.ts', says: 'retry_policy' },
   task_retry_attempts_per_task: {
-    file: 'coordinator/query/execution/query-limits.test.ts',
+    file: 'coordinator/query/query-limits.test.ts',
     says: 'task_retry_attempts_per_task',
   },
   time_zone_id: { file: 'sql/statements/statements.test.ts', says: 'time_zone_id' },
