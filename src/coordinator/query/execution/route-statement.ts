@@ -4,12 +4,12 @@ import { unreachable } from '../../../shared/unreachable.ts'
 import { accessDenied, accessOf, type RightsOf } from '../../../sql/access-control.ts'
 import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
-import type { Cluster, ClusterView } from '../../clusters/cluster.ts'
+import type { ClusterView } from '../../clusters/cluster.ts'
 import type { QuerySession } from '../stream/events.ts'
 import { decideRoute } from '../../clusters/routing/decide-route.ts'
 import type { GroupCatalogs, RemoteCatalogs, Route, RouteDecision } from '../../clusters/routing/route.ts'
 import type { Submission } from '../registry/query-handle.ts'
-import type { Delegation, Routed } from './delegation.ts'
+import { decidesItself, type Delegation, type Routed } from './delegation.ts'
 import type { DelegatedStatement } from './remote-statement.ts'
 
 /** The statement to route, and the user that it runs for. */
@@ -175,11 +175,6 @@ async function catalogsOf(delegation: Delegation, clusters: readonly ClusterView
 
 function common(a: ReadonlySet<string>, b: ReadonlySet<string>): ReadonlySet<string> {
   return new Set([...a].filter((one) => b.has(one)))
-}
-
-/** Whether a cluster checks the rights of the statement's own user. */
-export function decidesItself({ enforcesAccess, runAs }: Pick<Cluster, 'enforcesAccess' | 'runAs'>): boolean {
-  return enforcesAccess && runAs === 'caller'
 }
 
 /**

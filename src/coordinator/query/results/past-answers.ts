@@ -34,10 +34,10 @@ interface FirstPage extends Omit<RelayedPage, 'uri'> {
 export type FetchAgain = (page: RelayedPage | FirstPage) => Promise<RemoteAnswer>
 
 /** Answers from the log about a query that ended before this process started, or that has left its memory. */
-export type PastAnswers = (query: EndedQuery, asked: AskedPage, waitMs: number) => Promise<StatementAnswer>
+export type PastAnswers = (query: EndedQuery, asked: AskedPastPage, waitMs: number) => Promise<StatementAnswer>
 
 /** A page of a result, and the page at a cluster that the client's address carries. */
-export interface AskedPage {
+export interface AskedPastPage {
   readonly token: number
   readonly relayed: RelayedPage | undefined
 }
@@ -87,7 +87,7 @@ function firstPage({ tasks }: KnownQuery): FirstPage | undefined {
  */
 async function answerAgain(
   view: StatementView,
-  { token, relayed }: AskedPage,
+  { token, relayed }: AskedPastPage,
   fetchAgain: FetchAgain | undefined,
 ): Promise<StatementAnswer> {
   const first = firstPage(view.query)

@@ -13,7 +13,7 @@ import { isEnded, type LiveQuery } from '../stream/state.ts'
 import { cancelQuery, type Canceled } from './cancel-query.ts'
 import { LiveAnswers } from './live-answers.ts'
 import { createStillWriting, lookUpMs, timely } from './still-writing.ts'
-import { createPastAnswers, type AskedPage, type FetchAgain } from './past-answers.ts'
+import { createPastAnswers, type AskedPastPage, type FetchAgain } from './past-answers.ts'
 import { statusAnswer, type StatementAnswer } from './statement-answer.ts'
 import { submitStatement, type SubmitDeps } from './submit-statement.ts'
 
@@ -88,7 +88,11 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     fetchAgain: deps.fetchAgain,
   })
 
-  async function pollLogged(queryId: QueryId, { token, relayed }: AskedPage, waitMs: number): Promise<StatementAnswer> {
+  async function pollLogged(
+    queryId: QueryId,
+    { token, relayed }: AskedPastPage,
+    waitMs: number,
+  ): Promise<StatementAnswer> {
     const { state } = await timely(readQuery(log, queryId), waitMs)
     if (state.kind === 'NONE') {
       await stillWriting(lookUpMs(waitMs))
@@ -109,7 +113,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
    */
   async function pollUnclaimed(
     query: LiveQuery,
-    { token, relayed }: AskedPage,
+    { token, relayed }: AskedPastPage,
     waitMs: number,
   ): Promise<StatementAnswer> {
     const until = clock.monotonicMs() + waitMs
