@@ -1,7 +1,11 @@
 import { z } from 'zod'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { parseJson } from '../../../shared/parse-json.ts'
+import { readWhole } from './read-whole.ts'
 import type { RelayPort, RelayTarget } from './relay-port.ts'
+
+/** The most bytes of one answer. Trino's pages have 1 MiB by default, and 128 MiB at most. */
+const MOST_BYTES = 128 * 1024 * 1024
 
 const rowsSchema = z.array(z.array(z.unknown()))
 
@@ -20,12 +24,9 @@ export async function runOnCluster(
   const posted = await relay.post(cluster, { sql, user: undefined, headers: { 'x-trino-source': 'quipu' } }, signal)
   for (let uri: typeof posted.uri | undefined = posted.uri; uri !== undefined;) {
     const answer = await relay.fetch(cluster, uri, signal)
-    const parts: Buffer[] = []
-    answer.tail.catch(() => {})
-    if (answer.data) for await (const part of answer.data) parts.push(part)
-    const { error } = await answer.tail
-    if (error) throw new EngineError('GENERIC_INTERNAL_ERROR', `Cluster ${cluster.name}: ${error.message}`)
-    if (answer.data) rows.push(...rowsSchema.parse(parseJson(Buffer.concat(parts).toString('utf8'))))
+    const { rows: some, tail } = await readWhole(cluster.name, answer, MOST_BYTES)
+    if (tail.error) throw new EngineError('GENERIC_INTERNAL_ERROR', `Cluster ${cluster.name}: ${tail.error.message}`)
+    if (some) rows.push(...rowsSchema.parse(parseJson(some.toString('utf8'))))
     uri = answer.head.nextUri
   }
   return rows

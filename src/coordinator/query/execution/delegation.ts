@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/clock.ts'
-import type { Cluster, ClusterDirectory, ClusterView } from '../../clusters/cluster.ts'
+import type { Cluster, ClusterDirectory, ClusterTarget, ClusterView } from '../../clusters/cluster.ts'
 import type { RelayPort } from '../../clusters/relay/relay-port.ts'
 import type { AddressSeal } from '../../clusters/relay/sealed-address.ts'
 import type { RoutingRule } from '../../clusters/routing/routing-rules.ts'
@@ -22,6 +22,11 @@ export interface Delegation extends RemoteDeps {
   readonly localCatalogs: () => readonly string[]
   /** The catalogs of a cluster: those that its file names, else those that the cluster itself reported. */
   readonly catalogsOf: (cluster: ClusterView) => Promise<ReadonlySet<string>>
+}
+
+/** The group or cluster that a statement was routed to. */
+export function targetOf({ to, name }: Pick<Routed, 'to' | 'name'>): ClusterTarget {
+  return to === 'group' ? { group: name } : { cluster: name }
 }
 
 /** Whether a cluster checks the rights of the statement's own user. */

@@ -10,6 +10,7 @@ import {
   type RemoteTail,
   type RemoteUri,
 } from '../../clusters/relay/relay-port.ts'
+import { readWhole } from '../../clusters/relay/read-whole.ts'
 import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
 import type { RelayedQueryAnswer, RemoteAnswers, RemotePoll } from '../registry/remote-answers.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
@@ -210,21 +211,7 @@ export class RemoteRun implements RemoteAnswers {
 
   /** Reads the last answer to its end, because the end of the query must be recorded before the client gets it. */
   async #end(asked: RemotePoll, answer: RemoteAnswer): Promise<RelayedQueryAnswer | undefined> {
-    const parts: Buffer[] = []
-    // If the answer breaks off, the loop below throws first: the rejection of the tail must not stay unhandled.
-    answer.tail.catch(() => {})
-    let bytes = 0
-    for await (const part of answer.data ?? []) {
-      bytes += part.length
-      if (bytes > MOST_LAST_BYTES)
-        throw new ClusterLost(
-          this.#attempt.cluster.name,
-          'nonsense',
-          `its last answer has more than ${MOST_LAST_BYTES} bytes`,
-        )
-      parts.push(part)
-    }
-    const tail = await answer.tail
+    const { rows, tail } = await readWhole(this.#attempt.cluster.name, answer, MOST_LAST_BYTES)
     // Another request for the same page was faster.
     if (this.#over) return undefined
     this.#count(tail)
@@ -233,7 +220,7 @@ export class RemoteRun implements RemoteAnswers {
       this.#settle({ kind: 'failed', error: tail.error })
       return undefined
     }
-    const end: RemoteEnd = { answer, rows: answer.data && Buffer.concat(parts), tail }
+    const end: RemoteEnd = { answer, rows, tail }
     this.#last = { token: asked.token, end }
     this.#settle({ kind: 'done', end })
     return this.#lastAnswer(asked, end)

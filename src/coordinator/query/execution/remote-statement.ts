@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Cluster, ClusterSlot, ClusterTarget } from '../../clusters/cluster.ts'
+import type { Cluster, ClusterSlot } from '../../clusters/cluster.ts'
 import { ClusterLost, type RemoteUri } from '../../clusters/relay/relay-port.ts'
 import { DELEGATED_PLAN, REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
@@ -13,7 +13,7 @@ import type { RunContext } from './run-context.ts'
 import { Suspended } from './suspended.ts'
 import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
 import { RemoteRun, type RemoteEnd, type RemoteOutcome } from './remote-run.ts'
-import { decidesItself, type RemoteDeps, type Routed } from './delegation.ts'
+import { decidesItself, targetOf, type RemoteDeps, type Routed } from './delegation.ts'
 import { remoteStatement } from './remote-session.ts'
 import { remoteTaskStats, runningTaskStats } from './remote-stats.ts'
 
@@ -31,6 +31,8 @@ export interface DelegatedStatement {
  * it.
  */
 const MOST_POSTS = 3
+/** Why a task at a cluster runs again. */
+const CLUSTER_LOST = 'cluster_lost'
 /** How long the request for the figures of an ended query may take, milliseconds. */
 const FIGURES_MS = 1_000
 
@@ -155,12 +157,12 @@ function beginning(
   lost: LostAttempt | undefined,
 ): readonly QueryCommand[] {
   const { cluster } = slot
-  const reason = lost && 'cluster_lost'
+  const retry: QueryCommand[] = lost
+    ? [{ type: 'RetryTask', data: { taskId: lost.taskId, newTaskId: taskId, reason: CLUSTER_LOST } }]
+    : []
   return [
     ...(plan ? [plan] : []),
-    ...(lost
-      ? [{ type: 'RetryTask' as const, data: { taskId: lost.taskId, newTaskId: taskId, reason: 'cluster_lost' } }]
-      : []),
+    ...retry,
     {
       type: 'CreateTask',
       data: {
@@ -170,7 +172,7 @@ function beginning(
         nodeUrl: cluster.url.origin,
         splits: 0,
         attempt,
-        ...(lost && reason ? { retryOf: lost.taskId, retryReason: reason } : {}),
+        ...(lost ? { retryOf: lost.taskId, retryReason: CLUSTER_LOST } : {}),
         remote: { cluster: cluster.name, queryId: remoteId, uri: seal.sealUri(taskId, uri) },
       },
     },
@@ -187,7 +189,7 @@ async function post(
   { routed, sql, session }: DelegatedStatement,
   avoid: string | undefined,
 ): Promise<Pick<BegunAttempt, 'slot' | 'remoteId' | 'uri'>> {
-  const target: ClusterTarget = routed.to === 'group' ? { group: routed.name } : { cluster: routed.name }
+  const target = targetOf(routed)
   const refusals: string[] = []
   for (let failed = avoid; refusals.length < MOST_POSTS;) {
     const slot = await clusters.slot(target, {

@@ -6,10 +6,11 @@ import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
 import type { ClusterView } from '../../clusters/cluster.ts'
 import type { QuerySession } from '../stream/events.ts'
+import { isTarget } from '../../clusters/slot-queue.ts'
 import { decideRoute } from '../../clusters/routing/decide-route.ts'
 import type { GroupCatalogs, RemoteCatalogs, Route, RouteDecision } from '../../clusters/routing/route.ts'
 import type { Submission } from '../registry/query-handle.ts'
-import { decidesItself, type Delegation, type Routed } from './delegation.ts'
+import { decidesItself, targetOf, type Delegation, type Routed } from './delegation.ts'
 import type { DelegatedStatement } from './remote-statement.ts'
 
 /** The statement to route, and the user that it runs for. */
@@ -64,9 +65,7 @@ export async function routeStatement(
   if (!routed) return undefined
   if (session.transactionId !== undefined && session.transactionId.toUpperCase() !== 'NONE')
     throw new EngineError('NOT_SUPPORTED', 'A statement inside a transaction cannot be sent to a cluster')
-  const reached = clusters.filter(({ name, group }) =>
-    routed.to === 'group' ? group === routed.name : name === routed.name,
-  )
+  const reached = clusters.filter((cluster) => isTarget(cluster, targetOf(routed)))
   checkPrepared(session)
   const { rightsOf } = query
   // A cluster that decides by its own rules for the user of the statement needs no check here.
@@ -112,10 +111,7 @@ function routedTo(
 function isOpen(clusters: readonly ClusterView[], route: Route): boolean {
   if (route.to !== 'group' && route.to !== 'cluster') return true
   return clusters.some(
-    ({ name, group, state, health }) =>
-      state === 'ACTIVE' &&
-      health === 'HEALTHY' &&
-      (route.to === 'group' ? group === route.group : name === route.cluster),
+    (cluster) => cluster.state === 'ACTIVE' && cluster.health === 'HEALTHY' && isTarget(cluster, route),
   )
 }
 
