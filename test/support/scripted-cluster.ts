@@ -18,10 +18,10 @@ export interface ScriptedCluster {
   readonly requests: readonly ClusterRequestRecord[]
   /** Answers later requests. Called after the body was read. */
   answerWith(answer: (request: IncomingMessage, response: ServerResponse) => void): void
-  /** Cuts all connections, and accepts none until `restart`. */
-  stop(): Promise<void>
-  /** Listens again at the same port. */
-  restart(): Promise<void>
+  /** Cuts all connections, and each new one, until `restart`. Keeps the port: another test could get it meanwhile. */
+  stop(): void
+  restart(): void
+  close(): Promise<void>
 }
 
 /** @param secure for a server with TLS */
@@ -37,9 +37,11 @@ export async function startScriptedCluster(
     answer(request, response)
   }
   const server = secure ? createSecureServer(secure, handle) : createServer(handle)
-  const listen = (port: number): Promise<void> =>
-    new Promise((resolve) => void server.listen(port, '127.0.0.1', () => resolve()))
-  await listen(0)
+  let isStopped = false
+  server.on('connection', (socket) => {
+    if (isStopped) socket.destroy()
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', () => resolve()))
   const { port } = server.address() as AddressInfo
   return {
     target: {
@@ -52,12 +54,16 @@ export async function startScriptedCluster(
     },
     requests,
     answerWith: (next) => void (answer = next),
-    stop: () =>
+    stop() {
+      isStopped = true
+      server.closeAllConnections()
+    },
+    restart: () => void (isStopped = false),
+    close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       }),
-    restart: () => listen(port),
   }
 }
 

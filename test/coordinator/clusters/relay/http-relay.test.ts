@@ -31,7 +31,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   relay.close()
-  await cluster.stop()
+  await cluster.close()
 })
 
 function answerOf(token: number, data?: readonly unknown[]): Record<string, unknown> {
@@ -160,8 +160,11 @@ describe('A statement at a cluster', () => {
     relayWith({ maxWaitMs: 0, graceMs: 50 })
     cluster.answerWith(() => {})
     await expect(post()).rejects.toEqual(lost('stalled'))
-    await cluster.stop()
+    cluster.stop()
     await expect(post()).rejects.toEqual(lost('unreachable'))
+    // No server listens at this port, and none of another test ever does.
+    const nobody = { ...cluster.target, url: new URL('http://127.0.0.1:1') }
+    await expect(relay.post(nobody, statement, new AbortController().signal)).rejects.toEqual(lost('unreachable'))
   })
 })
 
@@ -248,12 +251,12 @@ describe('A page of a cluster', () => {
   it('comes after a restart of the cluster, and is lost when the cluster stays away', async () => {
     cluster.answerWith((_request, response) => sendJson(response, answerOf(1)))
     await fetchPage()
-    await cluster.stop()
+    cluster.stop()
     const waiting = fetchPage()
     await expect.poll(() => outcomes.filter((each) => each === 'unreachable').length).toBeGreaterThan(1)
-    await cluster.restart()
+    cluster.restart()
     expect((await waiting).head.nextUri).toBe(uriOf(2))
-    await cluster.stop()
+    cluster.stop()
     relayWith({ clusterLostMs: 200 })
     await expect(fetchPage()).rejects.toEqual(lost('unreachable'))
   })
@@ -430,7 +433,7 @@ describe('A cluster with TLS', () => {
     })
   })
   afterAll(async () => {
-    await secure.stop()
+    await secure.close()
     await Promise.all([trusted!.remove(), foreign!.remove()])
   })
 
