@@ -9,6 +9,7 @@ import { charactersOf, LONG_TEXT, type ThreadedFrontEnd } from '../../front-end-
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../statistics/connector-calls.ts'
 import type { FileDigests } from '../stream/planned-data.ts'
 import type { Submission } from '../registry/query-handle.ts'
+import type { SessionContext } from '../../../sql/session.ts'
 import { boundedProperties, type ServerBounds } from './query-limits.ts'
 import { sessionContext, type StatementRights } from '../session/session-context.ts'
 
@@ -35,7 +36,7 @@ export class Analysis {
   readonly #calls: ConnectorCalls | undefined
   #times: FrontEndTimes | undefined
   #files: FileDigests = {}
-  #parsedBeforeMs = 0
+  #parsedBeforeMs: number | undefined
   #isBound = false
   /** Gives back the memory of the syntax tree. */
   #releaseTree = (): void => {}
@@ -53,7 +54,7 @@ export class Analysis {
 
   /** The time that parsing took, milliseconds, if the text was parsed before the analysis; else 0. */
   get parsedBeforeMs(): number {
-    return this.#parsedBeforeMs
+    return this.#parsedBeforeMs ?? 0
   }
 
   /** Digests of the files that were in force at the analysis. */
@@ -67,30 +68,31 @@ export class Analysis {
   }
 
   /** Parses the statement, and finds the properties of its syntax that decide its route. */
-  survey(): Promise<StatementSurvey> {
-    const { queryId, submission, startTimeMillis, signal } = this.#statement
+  async survey(): Promise<StatementSurvey> {
+    const { submission, signal } = this.#statement
     const { text, held } = submission
-    const bounds = boundedProperties(this.#ports.limits.server)
-    const session = sessionContext(queryId, submission, startTimeMillis, this.#ports, bounds)
+    const slice = this.#slice()
+    // Awaited here, because the work must follow the slice at once.
+    if (slice) await slice
+    const session = this.#begin()
     return this.#ports.frontEnd.survey(text, session, { owner: held.owner, signal })
   }
 
   async analyze(): Promise<BoundStatement> {
     const { frontEnd, metadata } = this.#ports
-    const { queryId, submission, startTimeMillis, signal } = this.#statement
-    const { text, session, held } = submission
-    const characters = charactersOf(text.sql, session)
+    const { submission, signal } = this.#statement
+    const { text, held } = submission
     const { owner } = held
-    const asked = this.#calls ? this.#calls.noting(metadata) : metadata
-    const isLong = characters >= LONG_TEXT
-    const slice = isLong ? undefined : eventLoopSlice(characters, owner)
+    const slice = this.#slice()
+    // Awaited here, because the work must follow the slice at once.
     if (slice) await slice
-    this.#files = this.#ports.filesInForce()
-    this.#parsedBeforeMs = text.parsed?.times.heldMs ?? 0
+    const session = this.#begin()
+    const characters = charactersOf(text.sql, session)
+    const asked = this.#calls ? this.#calls.noting(metadata) : metadata
     const bound = await frontEnd.bind(
       text,
-      sessionContext(queryId, submission, startTimeMillis, this.#ports, boundedProperties(this.#ports.limits.server)),
-      isLong ? asked : inSlices(asked, characters, owner),
+      session,
+      characters >= LONG_TEXT ? asked : inSlices(asked, characters, owner),
       { owner, signal, onTimes: (times) => void (this.#times = times) },
     )
     this.#releaseTree()
@@ -99,6 +101,24 @@ export class Analysis {
     else text.forget()
     this.#isBound = true
     return bound
+  }
+
+  /** The wait for a slice of the event loop; undefined when none is needed, or another thread works on the text. */
+  #slice(): Promise<void> | undefined {
+    const { text, session, held } = this.#statement.submission
+    const characters = charactersOf(text.sql, session)
+    return characters >= LONG_TEXT ? undefined : eventLoopSlice(characters, held.owner)
+  }
+
+  /** Keeps the digests of the files in force now. @returns the session of the statement */
+  #begin(): SessionContext {
+    const { queryId, submission, startTimeMillis } = this.#statement
+    const { text } = submission
+    this.#files = this.#ports.filesInForce()
+    // Only the first step finds out what was parsed before: a later one would count the parsing of the first again.
+    this.#parsedBeforeMs ??= text.parsed?.times.heldMs ?? 0
+    const bounds = boundedProperties(this.#ports.limits.server)
+    return sessionContext(queryId, submission, startTimeMillis, this.#ports, bounds)
   }
 
   /** Counts the syntax tree as memory of the query, or frees it where the limits leave no memory for it. */

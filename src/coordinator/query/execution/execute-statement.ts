@@ -87,7 +87,7 @@ async function runDelegated(parts: StatementParts, startMs: number): Promise<boo
   submission.text.forget()
   // A client repeats a POST whose answer was lost: what changes something begins once its client follows.
   if (!routed.routed.readOnly) await enterOnceFollowed(parts)
-  const analysisNanos = Math.round((deps.clock.monotonicMs() - startMs) * 1e6)
+  const analysisNanos = Math.round((deps.clock.monotonicMs() - startMs + analysis.parsedBeforeMs) * 1e6)
   await runRemoteStatement(delegation, run, { ...routed, analysisNanos })
   return true
 }

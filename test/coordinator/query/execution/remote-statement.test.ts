@@ -103,7 +103,10 @@ function bedOf(script: Script, rightsOf?: RightsOf) {
     catalogsOf: async ({ catalogs }) => catalogs!,
   }
   const frontEnd = createThreadedFrontEnd({ run: () => Promise.reject(new Error('no thread')) })
-  const bed = createStatementBed({ log, deps: { delegation, frontEnd, objectsOf: () => rightsOf } })
+  const bed = createStatementBed({
+    log,
+    deps: { delegation, frontEnd, objectsOf: () => rightsOf, filesInForce: () => FILES },
+  })
   return { ...bed, log, posted, canceled, left, gets }
 }
 
@@ -136,6 +139,7 @@ async function follow(
 }
 
 const failureOf = (answer: StatementAnswer) => (answer.kind === 'answer' ? answer.failure : undefined)
+const FILES = { 'routing-rules': 'ab12' }
 const READ = 'SELECT * FROM hive.s.t'
 const WRITE = 'INSERT INTO hive.s.t SELECT 1'
 
@@ -154,6 +158,7 @@ describe('A delegated statement', () => {
       'TaskFinished',
       'QueryFinished',
     ])
+    expect(stream![1]!.data).toMatchObject({ route: 'delegated', files: FILES })
     expect(bed.left).toEqual(['a'])
     expect(bed.canceled).toEqual([])
   })
