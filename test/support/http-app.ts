@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express, { type Router } from 'express'
 
@@ -13,7 +13,12 @@ export async function serve(...routers: Router[]): Promise<HttpApp> {
   const app = express()
   app.disable('x-powered-by')
   for (const router of routers) app.use(router)
-  const server = createServer(app)
+  return serveListener(app)
+}
+
+/** Serves requests on a free port. */
+export async function serveListener(listener: RequestListener): Promise<HttpApp> {
+  const server = createServer(listener)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {

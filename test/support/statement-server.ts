@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import { createAcceptanceQueue } from '../../src/coordinator/dispatch/acceptance-queue.ts'
 import { sealedSubmission } from '../../src/coordinator/query/secrets/query-secrets.ts'
 import { sendProblem, toProblem } from '../../src/protocol/edge/problem.ts'
@@ -10,11 +8,7 @@ import { limitOwners } from '../../src/shared/limit-owner.ts'
 import { StatementText } from '../../src/sql/parsed-statement.ts'
 import { parseStatement } from '../../src/sql/syntax/parser.ts'
 import { openAccess } from './access.ts'
-
-export interface StatementServer {
-  readonly base: string
-  close(): Promise<void>
-}
+import { serveListener, type HttpApp } from './http-app.ts'
 
 /**
  * Serves the statement resource over a service of the test. Without authentication, queues or limits of memory.
@@ -23,7 +17,7 @@ export interface StatementServer {
 export async function serveStatements(
   deps: Pick<StatementRouteDeps, 'service' | 'uris'> & Partial<StatementRouteDeps>,
   onRequest: (request: IncomingMessage) => void = () => {},
-): Promise<StatementServer> {
+): Promise<HttpApp> {
   const routes = createStatementRoutes({
     ownerOf: limitOwners(false),
     memory: {
@@ -55,21 +49,11 @@ export async function serveStatements(
     lastKnown: async () => undefined,
     ...deps,
   })
-  const server = createServer((request, response) => {
+  return serveListener((request, response) => {
     onRequest(request)
     routes(request, response, request.url!).then(
       (handled) => handled || response.writeHead(418).end(),
       (error: unknown) => sendProblem(request, response, toProblem(error)),
     )
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
 }

@@ -7,7 +7,8 @@ import type { KnownQuery } from '../../src/coordinator/query/stream/state.ts'
 import { createStatementUris } from '../../src/protocol/statement/next-uri.ts'
 import { createQueryIds, type QueryId } from '../../src/shared/ids.ts'
 import { event } from './query-events.ts'
-import { serveStatements, type StatementServer } from './statement-server.ts'
+import type { HttpApp } from './http-app.ts'
+import { serveStatements } from './statement-server.ts'
 
 /** A query as the test relay remembers it: only what the events of a query would have. */
 interface RelayedQuery {
@@ -21,7 +22,7 @@ interface RelayedQuery {
 export type RelayedQueries = Map<QueryId, RelayedQuery>
 
 /** A server that relays every statement to one cluster. It has the port, the statement resource, and nothing between. */
-export interface TestRelay extends StatementServer {
+export interface TestRelay extends HttpApp {
   readonly cancel: (id: string) => Promise<void>
   readonly port: ReturnType<typeof createHttpRelay>
 }

@@ -16,7 +16,8 @@ import type { HeaderFamily } from '../../../src/protocol/statement/session-heade
 import { LogUnavailable } from '../../../src/events/event-log.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
 import { raw } from '../../support/statement-client.ts'
-import { serveStatements, type StatementServer } from '../../support/statement-server.ts'
+import type { HttpApp } from '../../support/http-app.ts'
+import { serveStatements } from '../../support/statement-server.ts'
 
 const uris = createStatementUris('a secret of the test')
 const pageAt = (token: number): RelayedPage => ({
@@ -28,7 +29,7 @@ const pageAt = (token: number): RelayedPage => ({
 const TAIL: RemoteTail = { stats: { state: 'RUNNING', nodes: 3 }, warnings: [{ message: 'slow' }], rowsBytes: 0 }
 const cut = new ClusterLost('trino-a', 'unreachable', 'cut')
 
-let server: StatementServer
+let server: HttpApp
 let polls: unknown[][]
 let polled: string[]
 let answer: () => RelayedQueryAnswer | Promise<RelayedQueryAnswer>

@@ -16,7 +16,8 @@ import type { StatementRouteDeps } from '../../../src/protocol/statement/stateme
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
 import { raw } from '../../support/statement-client.ts'
-import { serveStatements, type StatementServer } from '../../support/statement-server.ts'
+import type { HttpApp } from '../../support/http-app.ts'
+import { serveStatements } from '../../support/statement-server.ts'
 
 const uris = createStatementUris('a secret of the test')
 
@@ -53,7 +54,7 @@ let held: number
 /** Rejects for users that may not have the result or end the query. */
 let guard: StatementRouteDeps['guard']
 let service: StatementService
-let server: StatementServer
+let server: HttpApp
 let base: string
 
 beforeEach(async () => {
