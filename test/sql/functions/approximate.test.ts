@@ -329,7 +329,8 @@ describe('numeric_histogram', () => {
   it('merges the closest buckets first', () => {
     const joined = (limit: number, values: readonly number[]): number[] => {
       const bins: [number, number][] = []
-      for (const value of values.toSorted((a, b) => a - b)) {
+      // -0 comes before 0, as in Java: the first value of a bin names it.
+      for (const value of values.toSorted((a, b) => a - b || 1 / a - 1 / b)) {
         if (bins.at(-1)?.[0] === value) bins.at(-1)![1]++
         else bins.push([value, 1])
       }
