@@ -89,11 +89,11 @@ describe('Errors', () => {
     expect(found(/\.message\s*(?:===?|!==?)\s*['"`]/g)).toEqual([])
   })
 
-  it('of queries are never matched against a list of error names', () => {
+  it('are never matched against a list of error names of queries', () => {
     expect(found(/\.(?:has|includes|test)\([^()\n]*\.errorName\b[^\n]*/g, { ...ADAPTERS, ...LISTS })).toEqual([])
   })
 
-  it('of libraries are read in one file for each library', () => {
+  it('are read in one file for each library that throws them', () => {
     expect(
       found(
         /\bas NodeJS\.ErrnoException|\bas \{ (?:readonly )?code\?|'code' in \w+|\.code [!=]== '(?:E[A-Z]{3,}|[0-9A-Z]{5})'/g,

@@ -33,7 +33,7 @@ describe('A start with the event log in Kafka', () => {
     expect(await refusalOf(start('unreachable', '127.0.0.1:1', newTopic()))).toMatch(/^quipu: .*Kafka/)
   })
 
-  describe.runIf(available)('with a running broker', () => {
+  describe.runIf(available)('A start with a running broker', () => {
     let brokers: readonly string[]
     beforeAll(async () => {
       brokers = (await sharedKafka()).brokers

@@ -235,7 +235,7 @@ it(
   },
 )
 
-it('while Postgres is away log-ins get 503, and they go on afterwards', { timeout: 240_000 }, async () => {
+it('log-ins get 503 while Postgres is away, and they go on afterwards', { timeout: 240_000 }, async () => {
   const { initiate, token } = await challengeAt(0)
   const browser = createPlainBrowser()
   const asked = await browser.open(initiate)

@@ -109,7 +109,7 @@ describe('A browser', () => {
     expect(await answerOf(two.token)).toHaveProperty('token')
   })
 
-  it('logs nobody in with an error, a forged code or a code of another provider', async () => {
+  it('gets no log-in with an error, a forged code or a code of another provider', async () => {
     const hostile = encodeURIComponent('<img src=x onerror=alert(1)>')
     for (const [query, shown] of [
       [`error=access_denied&error_description=${hostile}`, '&lt;img src=x onerror=alert(1)&gt;'],

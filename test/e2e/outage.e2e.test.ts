@@ -122,8 +122,8 @@ const kafkaIsThere = await kafkaIsAvailable()
 describe.each(accessModes)('$name', ({ use }) => {
   beforeAll(() => void (access = use(folder.path)))
 
-  describe.runIf(kafkaIsThere)('with the log in Kafka', () => {
-    describe('while the database is away', () => {
+  describe.runIf(kafkaIsThere)('A server with the log in Kafka', () => {
+    describe('An outage of the database', () => {
       let postgres: TestPostgres
       let brokers: string
       beforeAll(async () => {
@@ -196,7 +196,7 @@ describe.each(accessModes)('$name', ({ use }) => {
       })
     })
 
-    describe('while the broker is away', () => {
+    describe('An outage of the broker', () => {
       let kafka: TestKafka
       beforeAll(async () => void (kafka = await startKafka()), 120_000)
       afterAll(() => kafka.stop())
@@ -240,7 +240,7 @@ describe.each(accessModes)('$name', ({ use }) => {
     })
   })
 
-  describe('with the log in Postgres', () => {
+  describe('A server with the log in Postgres', () => {
     it('the server waits for its own Postgres after a kill, and starts it again', { timeout: 240_000 }, async () => {
       await start('embedded', {})
       const data = join(folder.path, 'embedded')
@@ -268,7 +268,7 @@ describe.each(accessModes)('$name', ({ use }) => {
       expect(quipu.stderr()).toMatch(/postgres ended; starting it again/)
     })
 
-    describe('on an external server', () => {
+    describe('An outage of an external database', () => {
       let postgres: TestPostgres
       beforeAll(async () => void (postgres = await startPostgres()), 120_000)
       afterAll(() => postgres.stop())

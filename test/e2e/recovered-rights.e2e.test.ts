@@ -72,7 +72,7 @@ async function endOf(first: StatementJson, headers: Record<string, string>) {
 }
 
 it(
-  'after a take-over a statement runs as the user that posted it, under the current rules',
+  'a statement runs as the user that posted it after a take-over, under the current rules',
   { timeout: 240_000 },
   async () => {
     server.signalWorker('SIGSTOP')

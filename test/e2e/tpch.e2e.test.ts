@@ -75,7 +75,7 @@ describe('The 22 TPC-H queries', () => {
     sameRows(rows, one.rows)
   })
 
-  describe.runIf(lake)(`on Parquet in a lake, scale ${SCALE}`, () => {
+  describe.runIf(lake)(`The 22 TPC-H queries on Parquet in a lake, scale ${SCALE}`, () => {
     it('return the same rows as plain DuckDB on the same files', async () => {
       const connection = await (await DuckDBInstance.create(':memory:', { threads: '2' })).connect()
       for (const view of tpchViews(lake)) await connection.run(view)

@@ -267,7 +267,7 @@ describe('The certificate files of a server', () => {
     ['hold nonsense', ({ cert }) => writeFile(cert, 'nonsense')],
     ['are empty', ({ key }) => writeFile(key, '')],
     ['are away', ({ key }) => unlink(key)],
-  ])('that %s change nothing, which is reported once, as is their repair', async (_name, spoil) => {
+  ])('change nothing while they %s, which the server reports once, as it does their repair', async (_name, spoil) => {
     const { port, cert, key, news } = await inFolder()
     await spoil({ cert, key })
     await waitUntil('it is told', () => news.length > 1)

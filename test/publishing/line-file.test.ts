@@ -14,7 +14,7 @@ afterEach(() => folder.remove())
 
 const message = (text: string) => ({ key: 'k', text })
 
-it('appends lines to a file that only its owner can read', async () => {
+it('a line file appends lines to a file that only its owner can read', async () => {
   const file = lineFile({ path })
   expect(await file.deliver([message('{"a":1}'), message('{"a":2}')])).toEqual({ taken: 2, refused: [] })
   await lineFile({ path }).deliver([message('{"a":3}')])
@@ -22,19 +22,19 @@ it('appends lines to a file that only its owner can read', async () => {
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
-it.each([10, 70_000, 200_000])('cuts off an incomplete last line of %i characters', async (length) => {
+it.each([10, 70_000, 200_000])('a line file cuts off an incomplete last line of %i characters', async (length) => {
   await writeFile(path, `{"a":1}\n${'x'.repeat(length)}`)
   await lineFile({ path }).deliver([message('{"a":2}')])
   expect(await readFile(path, 'utf8')).toBe('{"a":1}\n{"a":2}\n')
 })
 
-it('starts from an empty file if it holds only an incomplete line', async () => {
+it('a line file starts from an empty file if it holds only an incomplete line', async () => {
   await appendFile(path, 'x'.repeat(100_000))
   await lineFile({ path }).deliver([message('{}')])
   expect(await readFile(path, 'utf8')).toBe('{}\n')
 })
 
-it('rotates full files, and deletes the oldest', async () => {
+it('line files rotate when they are full, and deletes the oldest', async () => {
   const file = lineFile({ path, mostBytes: 20, kept: 2 })
   for (let number = 0; number < 9; number++) await file.deliver([message(`{"number":${number}}`)])
   expect((await readdir(folder.path)).toSorted()).toEqual(['lineage.jsonl', 'lineage.jsonl.1', 'lineage.jsonl.2'])
@@ -42,7 +42,7 @@ it('rotates full files, and deletes the oldest', async () => {
   expect(await readFile(`${path}.1`, 'utf8')).toBe('{"number":7}\n')
 })
 
-it('reports an error of the file system, and continues once the cause is gone', async () => {
+it('a line file reports an error of the file system, and continues once the cause is gone', async () => {
   await mkdir(path)
   const file = lineFile({ path })
   expect(await file.deliver([message('{}')])).toMatchObject({

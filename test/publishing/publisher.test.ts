@@ -134,7 +134,7 @@ const saved = async (): Promise<number> =>
     (await bed.query('select events from quipu_log.published where name = $1', [`test-${base}`]))[0]?.['events'] ?? -1,
   )
 
-it('sends each event once, in the order of the log, and continues where the previous publisher stopped', async () => {
+it('the publisher sends each event once, in the order of the log, and continues where the previous publisher stopped', async () => {
   const first = publish()
   await appendLives(bed.log, lives(0, 8), 1)
   await waitUntil('all are told, and it knows', () => reported.sent === 16)
@@ -158,7 +158,7 @@ it('sends each event once, in the order of the log, and continues where the prev
   expect(server.taken.slice(16)).toEqual(['START 8', 'START 9', 'COMPLETE 8'])
 })
 
-it('begins at its given begin if it has no checkpoint, and sends no earlier events', async () => {
+it('the publisher begins at its given begin if it has no checkpoint, and sends no earlier events', async () => {
   await appendLives(bed.log, lives(0, 3), 1)
   begin = await bed.log.tip()
   publish()
@@ -168,7 +168,7 @@ it('begins at its given begin if it has no checkpoint, and sends no earlier even
   expect(server.taken).toEqual(wanted(3, 1))
 })
 
-it('retries while the server is away, and loses no event', async () => {
+it('the publisher retries while the server is away, and loses no event', async () => {
   server.answer = (event, response) => {
     if (event === 'START 2' && reported.retried < 2) return void response.writeHead(503).end()
     if (event === 'START 4' && reported.retried < 3) return void response.destroy()
@@ -183,7 +183,7 @@ it('retries while the server is away, and loses no event', async () => {
   await waitUntil('it is behind no more', () => publisher.lagMillis() === 0)
 })
 
-it('delivers large messages in batches of less than 4 MB of text', async () => {
+it('the publisher delivers large messages in batches of less than 4 MB of text', async () => {
   const handed: number[] = []
   const destination: Destination = {
     deliver(messages) {
@@ -205,7 +205,7 @@ it('delivers large messages in batches of less than 4 MB of text', async () => {
   expect(Math.max(...handed)).toBeLessThan(4_000_000)
 })
 
-it('does not wait for the checkpoint to be saved, nor for an answer when it stops', async () => {
+it('the publisher does not wait for the checkpoint to be saved, nor for an answer when it stops', async () => {
   const stored = publishedCheckpoints((text, values) => bed.query(text, [...values]))
   const publisher = publish({ checkpoints: { load: (...of) => stored.load(...of), save: () => new Promise(() => {}) } })
   for (let index = 0; index < 2; index++) {
@@ -220,7 +220,7 @@ it('does not wait for the checkpoint to be saved, nor for an answer when it stop
   expect(reported.sent).toBe(4)
 })
 
-it('sends again if no answer comes in time, even after a garbage collection', async () => {
+it('the publisher sends again if no answer comes in time, even after a garbage collection', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   let held = 0
@@ -233,7 +233,7 @@ it('sends again if no answer comes in time, even after a garbage collection', as
   expect(reported.retried).toBeGreaterThan(0)
 })
 
-it('reads only the status of an answer, even if the body is long or never ends', async () => {
+it('the publisher reads only the status of an answer, even if the body is long or never ends', async () => {
   const asked: string[] = []
   server.answer = (event, response) => {
     asked.push(event)
@@ -248,7 +248,7 @@ it('reads only the status of an answer, even if the body is long or never ends',
   expect(reported.retried).toBe(0)
 })
 
-it('skips an event that the server refuses with 422, and counts it as refused', async () => {
+it('the publisher skips an event that the server refuses with 422, and counts it as refused', async () => {
   server.answer = (event, response) =>
     event === 'START 1' ? void response.writeHead(422).end() : take(event, response)
   publish()
@@ -258,7 +258,7 @@ it('skips an event that the server refuses with 422, and counts it as refused', 
   expect(reported).toMatchObject({ sent: 5, refused: 1 })
 })
 
-it('sends again the events after the last saved checkpoint', async () => {
+it('the publisher sends again the events after the last saved checkpoint', async () => {
   const checkpoints = publishedCheckpoints((text, values) => bed.query(text, [...values]))
   // This publisher is as if killed: it saves no checkpoint.
   const killed = publish({ checkpoints: { load: (...of) => checkpoints.load(...of), save: async () => {} } })
@@ -270,7 +270,7 @@ it('sends again the events after the last saved checkpoint', async () => {
   expect(server.taken).toEqual([...wanted(0, 2), ...wanted(0, 2)])
 })
 
-it('continues after its checkpoint could not be read or saved for a while', async () => {
+it('the publisher continues after its checkpoint could not be read or saved for a while', async () => {
   let faults = 3
   publish({
     checkpoints: publishedCheckpoints((text, values) =>
@@ -282,7 +282,7 @@ it('continues after its checkpoint could not be read or saved for a while', asyn
   await waitUntil('its place is stored', async () => (await saved()) === (await bed.log.tip()).at[0]!.state.count)
 })
 
-it('never moves a checkpoint back, and ignores a checkpoint of another log', async () => {
+it('the publisher never moves a checkpoint back, and ignores a checkpoint of another log', async () => {
   const checkpoints = publishedCheckpoints((text, values) => bed.query(text, [...values]))
   await appendLives(bed.log, lives(0, 1), 1)
   const tip = await bed.log.tip()
@@ -293,7 +293,7 @@ it('never moves a checkpoint back, and ignores a checkpoint of another log', asy
   expect(await checkpoints.load('somebody', other)).toEqual(other)
 })
 
-it('ends, and reports a growing lag, if the log contradicts its checkpoint', async () => {
+it('the publisher ends, and reports a growing lag, if the log contradicts its checkpoint', async () => {
   const forged: Checkpoint = {
     ...begin,
     at: begin.at.map(({ offset, state }) => ({ offset: offset + 5n, state: { ...state, count: state.count + 5 } })),

@@ -38,7 +38,7 @@ async function listed(rows: readonly Row[], filter: ReplayFilter, asked: string[
   return ids
 }
 
-it('lists every query once over many pages, however many queries have the same time', async () => {
+it('`listWhere` lists every query once over many pages, however many queries have the same time', async () => {
   const number = (i: number): string => String(i).padStart(6, '0')
   for (const perInstant of [1, 7, 4_000, 25_000]) {
     const rows = Array.from({ length: 25_001 }, (_, i) => ({
@@ -54,7 +54,7 @@ it('lists every query once over many pages, however many queries have the same t
   }
 })
 
-it('applies the rest of the filter, and leaves out queries that replays sent', async () => {
+it('`listWhere` applies the rest of the filter, and leaves out queries that replays sent', async () => {
   const row = fc.record({
     at: fc.integer({ min: 0, max: 20 }).map((ms) => BEGIN + ms),
     source: fc.constantFrom(null, 'test', REPLAY_SOURCE),
@@ -81,7 +81,7 @@ it('applies the rest of the filter, and leaves out queries that replays sent', a
   )
 })
 
-it('refuses a condition that is not a single SQL expression', async () => {
+it('`listWhere` refuses a condition that is not a single SQL expression', async () => {
   const ask = serverWith([], [])
   await expect(listWhere(ask, '1 = 1) UNION SELECT 2, 3', {}).next()).rejects.toThrow(/mismatched input/)
 })

@@ -96,7 +96,7 @@ describe('A long list of constants', { timeout: 120_000 }, () => {
     expect(one.slice(0, 20)).not.toMatch(/error/i)
   }
 
-  describe.each(Object.entries(lists))('of %s', (_what, { item, values }) => {
+  describe.each(Object.entries(lists))('A long list of %s', (_what, { item, values }) => {
     const table = `(VALUES ${values.map((value, i) => `(${i}, ${value})`).join(', ')}) t(n, x)`
     const inLong = `x IN (${items(item)})`
     const inShort = `(x IN (${items(item, 0, COUNT / 2)}) OR x IN (${items(item, COUNT / 2)}))`
@@ -186,7 +186,7 @@ describe('A long list of constants', { timeout: 120_000 }, () => {
     await sameAs(statement(inLong), statement(inShort))
   })
 
-  it('in VALUES may contain columns that are no constants', async () => {
+  it('may contain columns that are no constants in VALUES', async () => {
     const rows = (from: number, to: number): string =>
       items(
         (i) => `(${i}, 'n${i}', ${i}.25, now() - INTERVAL '${i}' DAY, ROW(${i}, 'x'), NULL, CAST('${i}' AS integer))`,

@@ -86,7 +86,7 @@ function expectHarmless(parts: readonly unknown[]): SmallElement[] {
 const on = { onTravel: () => {}, onCancel: () => {}, onKill: () => {}, onFilter: () => {} }
 
 describe('Hostile text in the views', () => {
-  it('of a statement, a user or an error stays text', () => {
+  it('stays text in a statement, a user or an error', () => {
     for (const end of ['finished', 'failed', 'killed'] as const) {
       const { query, events } = shown(end)
       const elements = expectHarmless(views.queryPage(query, events, undefined, on))
@@ -96,7 +96,7 @@ describe('Hostile text in the views', () => {
     }
   })
 
-  it('in lists and in nodes stays text, and a malformed id becomes no link', () => {
+  it('stays text in lists and in nodes, and a malformed id becomes no link', () => {
     const { query } = shown()
     const listed = { ...query, queryId: `javascript:${HOSTILE}`, state: HOSTILE, errorCode: { name: HOSTILE } }
     const elements = expectHarmless(views.listPage([listed], { state: '', user: HOSTILE, q: HOSTILE }, on))
@@ -105,7 +105,7 @@ describe('Hostile text in the views', () => {
     expectHarmless(views.nodesPage([{ ...node, nodeVersion: { version: HOSTILE } }]))
   })
 
-  it('in the names of resource groups stays text', () => {
+  it('stays text in the names of resource groups', () => {
     const one = {
       id: ['all', HOSTILE],
       state: 'CAN_RUN',

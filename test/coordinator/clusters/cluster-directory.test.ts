@@ -245,7 +245,7 @@ describe('The directory of clusters', () => {
     ])
   })
 
-  it('of a successor knows states and health from the log, and records nothing that is there already', async () => {
+  it('knows states and health from the log at a successor, and records nothing that is there already', async () => {
     const [one, two, three] = await Promise.all([standIn(), standIn('dead'), standIn()])
     const all = { a: { url: one.url }, b: { url: two.url }, c: { url: three.url } }
     const before = await open(filesOf(all))

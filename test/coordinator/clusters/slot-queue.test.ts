@@ -77,7 +77,7 @@ describe('The slots of clusters', () => {
     expect(queue.waitingFor({ name: 'a', group: 'big' })).toBe(0)
   })
 
-  it('of statements that a successor goes on with count, beyond the limit too', () => {
+  it('count the statements that a successor continues, also beyond the limit', () => {
     const { push, served, queue } = queueOver([cluster('a', { maxRunning: 1 })])
     queue.take('a')
     queue.take('a')
@@ -130,7 +130,7 @@ interface Asked {
 }
 
 describe('Any order of statements, ends and changes of clusters', () => {
-  it('never exceeds a limit, leaves no slot free that a statement waits for, serves users in turn, and serves everybody in the end', () => {
+  it('never exceeds a limit, leaves no slot free that a statement waits for, serves users in turn and all statements', () => {
     fc.assert(
       fc.property(clusters, fc.array(step, { maxLength: 60 }), (all, steps) => {
         let open: readonly OpenCluster[] = all

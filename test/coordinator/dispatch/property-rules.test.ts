@@ -41,7 +41,7 @@ describe('The conditions of a property rule', () => {
     expect(held([set('1h', asks)]).properties['query_max_run_time']).toBe(fits ? '1h' : undefined)
   })
 
-  it('with an empty source match a session without a source', () => {
+  it('match a session without a source if they ask for an empty source', () => {
     const { source: _, ...nameless } = sent
     expect(held([set('1h', { source: '' })], nameless).properties).toEqual({ query_max_run_time: '1h' })
   })

@@ -73,7 +73,7 @@ describe('The limits of a query', () => {
     [{ task_retry_attempts_per_task: '0', query_retry_attempts: '3' }, 1],
     [{ retry_policy: 'QUERY', query_retry_attempts: '2', task_retry_attempts_per_task: '0' }, 3],
     [{ retry_policy: 'QUERY', query_retry_attempts: '2000000000' }, 4],
-  ])('with the session properties %j allow at most %i attempts of a task', (properties, attempts) => {
+  ])('follow the session properties %j, and allow at most %i attempts of a task', (properties, attempts) => {
     expect(limitsOf(properties).attempts).toBe(attempts)
   })
 

@@ -26,7 +26,7 @@ describe('TaskNews', () => {
     expect(await seen).toBe(102)
   })
 
-  it('wakes nobody for a new version without a wake, and wakes all at the next wake', async () => {
+  it('wakes no waiting caller for a new version without a wake, and wakes all at the next wake', async () => {
     const news = new TaskNews(100)
     const answers: string[] = []
     const early = news.wait(100, LONG_MS).then(() => answers.push('early'))

@@ -254,7 +254,7 @@ describe('Rights over queries', () => {
   const identity = fc.record({ user: name, originalUser: fc.option(name, { nil: undefined }), groups: fc.constant([]) })
   const owner = fc.record({ user: name, originalUser: fc.option(name, { nil: undefined }) })
 
-  it('without rules belong to the user of the query and the user that posted it, and to no other user', () => {
+  it('belong to the user of the query and the user that posted it, and to no other user, if there are no rules', () => {
     const authorize = authorizeBy(() => undefined)
     fc.assert(
       fc.property(

@@ -106,7 +106,7 @@ describe('A request through a trusted proxy', () => {
       ['Forwarded: for=203.0.113.7;proto=https', 'X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https'],
       'https://quipu.test 203.0.113.7 confidential',
     ],
-  ])('with %j is %s', async (headers, expected) => {
+  ])('has the headers %j and counts as %s', async (headers, expected) => {
     expect(await shown(proxied, headers)).toBe(expected)
   })
 
@@ -138,7 +138,7 @@ describe('A request through a trusted proxy', () => {
     [['Forwarded: for=203.0.113.7;proto=https', 'X-Forwarded-For: 203.0.113.7']],
     [['Forwarded: for=203.0.113.7;host=evil.example', 'X-Forwarded-For: 203.0.113.7']],
     [['Forwarded: proto=https', 'X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: http']],
-  ])('with %j is answered 400', async (headers) => {
+  ])('gets the answer 400 if its headers are %j', async (headers) => {
     expect(await shown(proxied, headers)).toBe('400')
   })
 

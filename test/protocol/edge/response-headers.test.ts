@@ -102,7 +102,7 @@ const RAW = ['Set-Catalog', 'Set-Schema', 'Set-Path', 'Set-Authorization-User']
 
 describe('The response headers that change the session of a client', () => {
   it.each(Object.keys(changes) as SessionChange['kind'][])(
-    'of %s carry any text unchanged, or the text is refused with NOT_SUPPORTED',
+    'carry any text of %s unchanged, or the text is refused with NOT_SUPPORTED',
     async (kind) => {
       let reported: { readonly header: string; readonly value: string } | undefined
       const base = await serve((request, response) => {
@@ -136,7 +136,7 @@ describe('The response headers that change the session of a client', () => {
     },
   )
 
-  it('of an event recorded before names were validated cannot inject other headers', async () => {
+  it('cannot inject other headers if their event was recorded before names were validated', async () => {
     let value = ''
     const base = await serve((request, response) =>
       sendAnswer(request, response, ['{}'], answerHeaders('Presto', [{ header: 'Set-Schema', value }])),
@@ -155,7 +155,7 @@ describe('A response head that cannot be sent', () => {
     ['an object', (value: string) => ({ 'transfer-encoding': 'chunked', 'x-a': value })],
     ['lists of an object', (value: string) => ({ 'transfer-encoding': 'chunked', 'x-a': ['b', value] })],
     ['a flat list', (value: string) => ['transfer-encoding', 'chunked', 'x-a', value]],
-  ] as const)('given as %s leads to a single well-formed 500 answer', async (_name, headers) => {
+  ] as const)('becomes a single well-formed 500 answer if it is given as %s', async (_name, headers) => {
     const base = await serve((request, response) => {
       try {
         response.writeHead(200, headers('日本') as never)
@@ -170,7 +170,7 @@ describe('A response head that cannot be sent', () => {
     expect(body).toBe('Error 500 Internal Server Error: Internal error')
   })
 
-  it('after another head was sent closes the connection', async () => {
+  it('closes the connection if another head was sent before', async () => {
     const base = await serve((request, response) => {
       response.writeHead(200, { 'content-length': 100 })
       response.write('half', () => sendProblem(request, response, toProblem(new Error('too late'))))

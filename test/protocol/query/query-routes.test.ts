@@ -608,7 +608,7 @@ describe('The user that killed a query', () => {
   beforeEach(open)
   afterEach(close)
 
-  it('is shown to administrators and hidden from the owner, who sees only the message', async () => {
+  it('is shown to administrators and hidden from the owner: the owner sees only the message', async () => {
     await start({ authorize: administratorsToo(new Set(['root'])) })
     const queryId = await storedNow(75, { end: 'killed' })
     await runner.barrier(60_000)

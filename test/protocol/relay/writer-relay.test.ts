@@ -152,7 +152,7 @@ describe('A page of a cluster that a stand-by relays from the writer', () => {
     expect(new URL(json.nextUri!).pathname).toBe(path())
   })
 
-  it('with a wrong address does not reach the writer', async () => {
+  it('does not reach the writer if its address is wrong', async () => {
     expect((await raw(at().replace('/3.', '/4.'))).status).toBe(404)
     expect(arrived).toEqual([])
   })

@@ -122,7 +122,7 @@ describe('The answer of a cluster', () => {
     expect(polled).toEqual(['data'])
   })
 
-  it('without rows and without a next page is the last', async () => {
+  it('is the last if it has neither rows nor a next page', async () => {
     answer = () => relayed({ next: undefined, cancelableStage: undefined, columns: undefined })
     const { json } = await raw(address())
     expect(json).toEqual({
@@ -147,7 +147,7 @@ describe('The answer of a cluster', () => {
     ['1.1', 'identity'],
     ['1.1', 'gzip'],
     ['1.0', 'identity'],
-  ])('with a large page is sent whole over HTTP/%s, %s', async (version, encoding) => {
+  ])('reaches the client whole with a large page over HTTP/%s, %s', async (version, encoding) => {
     if (encoding === 'gzip') clientAddress = '203.0.113.7'
     answer = () => relayed({ data: rowsOf(megabytes(3)) })
     const socket = connect(Number(new URL(server.base).port), '127.0.0.1')
@@ -207,7 +207,7 @@ describe('A failure of the cluster', () => {
       'the record of its end',
       () => ({ data: rowsOf(megabytes(1)), tail: Promise.reject<RemoteTail>(new LogUnavailable('away')) }),
     ],
-  ])('in %s cuts the connection of the client, also with gzip', async (_, part) => {
+  ])('cuts the connection of the client if it is in %s, also with gzip', async (_, part) => {
     for (const clientAt of ['127.0.0.1', '203.0.113.7']) {
       clientAddress = clientAt
       answer = () => relayed(part())
@@ -221,7 +221,7 @@ describe('A failure of the cluster', () => {
     }
   })
 
-  it('before a part was sent lets the client ask for the same page again', async () => {
+  it('lets the client ask for the same page again if no part was sent yet', async () => {
     const away = (): Promise<RemoteTail> => Promise.reject(new LogUnavailable('away'))
     for (const part of [
       () => ({ data: rowsOf(['[[1]'], () => Promise.reject(cut)), tail: Promise.reject<RemoteTail>(cut) }),

@@ -33,7 +33,7 @@ describe('Failed log-ins', () => {
     expect(blockedFor(failures, 'alice', '203.0.113.7')).toBe(10)
   })
 
-  it('of a user are forgiven by a log-in from the same address, those of the address are not', () => {
+  it('do not count for a user after their log-in from the same address, but still count for the address', () => {
     fail(5, 'alice', '203.0.113.7')
     failures.succeeded('alice', '203.0.113.7')
     expect(blockedFor(failures, 'alice', '203.0.113.7')).toBeUndefined()
@@ -43,7 +43,7 @@ describe('Failed log-ins', () => {
     expect(blockedFor(failures, 'alice', '203.0.113.8')).toBeUndefined()
   })
 
-  it('from one address are limited over all user names', () => {
+  it('are limited for each address over all user names', () => {
     let guesses = 0
     for (; now < 1_000_000 + 60_000; now += 10)
       if (blockedFor(failures, `u${now}`, '203.0.113.7') === undefined) {

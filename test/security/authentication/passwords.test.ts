@@ -21,12 +21,12 @@ describe('A password hash', () => {
     ...(['2a', '2b', '2y'] as const).map((version) => [version, bcrypt('geheim', version)]),
     ['PBKDF2 with SHA-1', pbkdf2('geheim', 'sha1')],
     ['PBKDF2 with SHA-256', pbkdf2('geheim', 'sha256')],
-  ])('of the kind %s matches its password only', async (_, text) => {
+  ])('matches its password only, for the kind %s', async (_, text) => {
     expect(await matches('geheim', parsePasswordHash(text!))).toBe(true)
     expect(await matches('geheimer', parsePasswordHash(text!))).toBe(false)
   })
 
-  it('by bcrypt does not match a password above 72 bytes', async () => {
+  it('does not match a password above 72 bytes if it is of bcrypt', async () => {
     const hash = parsePasswordHash(bcrypt('x'.repeat(72)))
     expect(await matches('x'.repeat(72), hash)).toBe(true)
     expect(await matches('x'.repeat(73), hash)).toBe(false)

@@ -190,7 +190,7 @@ describe('A token', () => {
     expect(await verify(token)).toMatchObject({ kind: 'refused' })
   })
 
-  it('in another form is left to other authenticators', () => {
+  it('is left to other authenticators if it has another form', () => {
     const { credentialOf } = authenticator(fileOf(pem(p256)))
     const of = (authorization: string) => credentialOf({ headers: { authorization } } as IncomingMessage)?.secret
     expect(['Bearer a.b.c', 'bearer  a.b.c ', 'Bearer abc', 'Basic a.b.c', 'Bearer a.b.c.d.e'].map(of)).toEqual([
@@ -202,7 +202,7 @@ describe('A token', () => {
     ])
   })
 
-  it('that is malformed is refused', async () => {
+  it('is refused if it is malformed', async () => {
     const keys = fileOf(pem(p256))
     for (const token of ['..', 'a..', 'bnVsbA..', `${'a'.repeat(20_000)}.b.c`, 'W10.W10.', '\u0000.\u0000.'])
       expect(await kindOf(keys, token)).toBe('refused')
@@ -223,7 +223,7 @@ describe('A key file', () => {
     expect(() => parseTokenKey(text)).toThrow()
   })
 
-  describe('named after the key id', () => {
+  describe('A key file that is named after the key id', () => {
     const folder = mkdtempSync(join(tmpdir(), 'quipu-keys-'))
     afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -309,7 +309,7 @@ describe('Published keys', () => {
     expect(troubles).toBeGreaterThan(0)
   })
 
-  it('that are withdrawn verify no more tokens, and tokens that they verified are refused', async () => {
+  it('verify no more tokens once they are withdrawn, and tokens that they verified are refused', async () => {
     published = [jwk(p256, { kid: 'a' })]
     const keys = jwks()
     const { verify } = authenticator(keys)
@@ -326,7 +326,7 @@ describe('Published keys', () => {
     expect((await verify(token)).kind).toBe('refused')
   })
 
-  it('that do not verify a token report it once as unproven, until the keys are fetched again', async () => {
+  it('report a token that they do not verify once as unproven, until the keys are fetched again', async () => {
     published = [jwk(p256, { kid: 'a' })]
     const keys = jwks()
     let looked = 0
@@ -390,7 +390,7 @@ describe('Published keys', () => {
     expect(await by('RS256', rsa.privateKey, 'leaked')).toBe('verified')
   })
 
-  it('that arrive slowly do not delay tokens with a known key, whatever unknown tokens arrive', async () => {
+  it('do not delay tokens with a known key if they arrive slowly, whatever unknown tokens arrive', async () => {
     const first = JSON.stringify({ keys: [jwk(p256, {})] })
     let answer = (_text: string): void => {}
     const keys = createJwks({
@@ -417,7 +417,7 @@ describe('Published keys', () => {
     expect(asked).toBe(2)
   })
 
-  it('without ids or with a constant id are fetched again after a change, and not more often', async () => {
+  it('are fetched again after a change, and not more often, if they have no ids or a constant id', async () => {
     const next = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     for (const kid of [undefined, 'always the same']) {
       const named = kid === undefined ? {} : { kid }
@@ -447,7 +447,7 @@ describe('Published keys', () => {
     }
   })
 
-  it('without ids are all tried if they fit the algorithm', async () => {
+  it('are all tried if they have no ids and fit the algorithm', async () => {
     published = [jwk(otherRsa, {}), jwk(p256, {}), jwk(rsa, {})]
     expect(await kindOf(jwks(), await sign('RS256', rsa.privateKey))).toBe('verified')
     expect(await kindOf(jwks(), await sign('ES384', p384.privateKey))).toBe('refused')

@@ -105,7 +105,7 @@ describe('Rights over catalogs and their objects', () => {
     expect(rights({ catalogs: [] }, 'ada').catalog('system')).toBe('all')
   })
 
-  it('over columns ignore the case of names, and keep masks and filters unchanged', () => {
+  it('ignore the case of names of columns, and keep masks and filters unchanged', () => {
     const own = rights(
       {
         tables: [

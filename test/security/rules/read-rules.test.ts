@@ -27,7 +27,7 @@ const WHOLE = `{
 const who = (user: string, groups: readonly string[] = []): Identity => ({ user, groups })
 
 describe('A rules file', () => {
-  it('of Trino is read completely', () => {
+  it('is read completely if it is a file of Trino', () => {
     const rules = queryRulesOf(readRules(WHOLE))
     expect(rules.queries(who('bob'), 'kill', 'alice')).toBe(true)
     expect(rules.execute(who('bob'))).toBe(false)

@@ -214,7 +214,7 @@ describe('Sketches of distinct values', () => {
     }
   })
 
-  it('in the older stored form are still read', async () => {
+  it('are still read in the older stored form', async () => {
     const before = `CAST(to_json(histogram(hash(i))) AS VARCHAR)`
     expect(await rows(`SELECT ${count(`q_sketch_read(${before})`)} FROM range(40) r(i)`)).toEqual([['40']])
   })
@@ -236,7 +236,7 @@ describe('Sketches of distinct values', () => {
     }
   })
 
-  it('of type SetDigest estimate the intersection of two sets', async () => {
+  it('estimate the intersection of two sets if they have type SetDigest', async () => {
     const digest = rendered('make_set_digest', [['x', 'bigint']])
     const asked = (name: string): string =>
       rendered(name, [

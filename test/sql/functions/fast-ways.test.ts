@@ -114,7 +114,7 @@ describe('The text of a floating-point number', () => {
     expect(await column(`SELECT ${call} FROM range(1)`)).toEqual([null])
   })
 
-  it("of type real has the first seven digits of Java's text", async () => {
+  it("has the first seven digits of Java's text for type real", async () => {
     const floats = fc.array(
       fc.oneof(
         fc.float({ noNaN: true, noDefaultInfinity: true }),

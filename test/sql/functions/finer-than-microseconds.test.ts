@@ -97,7 +97,7 @@ describe('Times with fractions finer than microseconds', { timeout: 900_000 }, (
   it.each([
     ['functions', [...new Set(calls)]],
     ['operators and casts', operations],
-  ])("in %s give a value, or an error with Trino's name", async (_what, expressions) => {
+  ])("get a value in %s, or an error with Trino's name", async (_what, expressions) => {
     expect(expressions.length).toBeGreaterThan(60)
     const faults: string[] = []
     for (const expression of expressions) {

@@ -438,7 +438,7 @@ describe('Casts to JSON', () => {
         (value) => new Map([...(value as Map<string, Held>)].map(([name, v]) => [name === 'b' ? 'A' : name, v])),
       ),
     ],
-  ])("of %s have Trino's text, also for NULL and under TRY", async (name, made) => {
+  ])("have Trino's text for values of %s, also for NULL and under TRY", async (name, made) => {
     const type = parseTypeText(name)
     let next = 0
     const cast = toText(castToJson(plainName('x'), type, { names: { fresh: () => plainName(`v${next++}`) } }))

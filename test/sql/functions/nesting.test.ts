@@ -24,7 +24,7 @@ describe('Deeply nested calls in DuckDB', () => {
     return toText(sql)
   }
 
-  it('of a function run in time', async () => {
+  it('run in time if they call a function', async () => {
     const bigint = parseTypeText('bigint')
     const substr = resolveFunction('substr', [
       { kind: 'value', type: parseTypeText('varchar(26)') },
@@ -39,7 +39,7 @@ describe('Deeply nested calls in DuckDB', () => {
     ])
   })
 
-  it('of a decimal division run in time', async () => {
+  it('run in time if they are decimal divisions', async () => {
     const type = parseTypeText('decimal(12,2)')
     const sql = nested(plainName('x'), (inner) => {
       const division = resolveArithmetic('/', type, type)
@@ -51,7 +51,7 @@ describe('Deeply nested calls in DuckDB', () => {
     ).toEqual([['10.00']])
   })
 
-  it('of a function may contain a long literal', async () => {
+  it('may contain a long literal', async () => {
     const substr = resolveFunction('substr', [
       { kind: 'value', type: parseTypeText('varchar(300)') },
       { kind: 'value', type: parseTypeText('bigint') },
@@ -63,7 +63,7 @@ describe('Deeply nested calls in DuckDB', () => {
     expect(await duckdb.rows(`SELECT ${toText(substr.render({ args, session, names }))}`)).toEqual([['aa']])
   })
 
-  it('of a subscript run in time, and report the innermost error', async () => {
+  it('run in time if they are subscripts, and report the innermost error', async () => {
     const type = parseTypeText('array(integer)')
     const subscript = resolveSubscript(type, parseTypeText('bigint'))
     const at = (inner: Sql, index: Sql): Sql => subscript.render(inner, index, { names, session })

@@ -9,7 +9,7 @@ describe('A lambda of reduce_agg', () => {
     'SELECT customer + 1, reduce_agg(id, 0, (x, y) -> x + (customer + 1), (x, y) -> x + y) FROM orders GROUP BY customer + 1',
     'SELECT 1 FROM orders GROUP BY customer HAVING reduce_agg(id, 0, (x, y) -> x + id, (x, y) -> x + y) > 0',
     'SELECT reduce_agg(id, 0, (x, y) -> x + customer, (x, y) -> x + y) OVER (PARTITION BY customer) FROM orders',
-  ])('that uses a column of the query is refused: %s', async (sql) => {
+  ])('is refused if it uses a column of the query: %s', async (sql) => {
     await expect(analyze(sql)).rejects.toMatchObject({
       errorName: 'NOT_SUPPORTED',
       message: expect.stringMatching(/^line 1:\d+: Lambda of reduce_agg cannot use columns of the query/),

@@ -122,7 +122,7 @@ describe('A rendered condition', () => {
     )
   })
 
-  it('that is too long to be repeated does not fail where an earlier term decides', async () => {
+  it('does not fail where an earlier term decides, also if it is too long to be repeated', async () => {
     const rows = await rowsOf('whole')
     const x = (id: number): Case => column(id, BIGINT)
     const many = Array.from({ length: 200 }, (_, i) => constant(BIGINT, 1000 + i))

@@ -382,7 +382,7 @@ describe('A relation', () => {
     ['a sample of all rows', false, sampled],
     ['a query after LATERAL', true, (input: Make) => input],
     ['a query after LATERAL without used calculations', true, added],
-  ] as const)('with an outer join stays correct if it is joined with %s', async (_name, lateral, over) => {
+  ] as const)('stays correct if it has an outer join and is joined with %s', async (_name, lateral, over) => {
     const one: Make = (ids) => {
       const own = twoOf(ids)
       const rows: readonly Row[] = [[ids.next, ids.next]]
@@ -396,7 +396,7 @@ describe('A relation', () => {
     }
   })
 
-  it('with two limits has no more rows than the smaller limit', async () => {
+  it('has no more rows than the smaller of two limits', async () => {
     const input: RelationNode = { kind: 'values', columns: typed([0]), rows: [1, 2, 3].map((one) => [constant(one)]) }
     const limit = (of: RelationNode, count: number): RelationNode => ({
       kind: 'limit',
@@ -409,7 +409,7 @@ describe('A relation', () => {
     expect(await rowsOf(limit(limit(input, 2), 1), [0])).toHaveLength(1)
   })
 
-  it('of a sequence includes both ends, ascending and descending', async () => {
+  it('includes both ends of a sequence, ascending and descending', async () => {
     const sequence = (start: bigint, stop: bigint, step: bigint): RelationNode => ({
       kind: 'sequence',
       id: 0,
@@ -423,7 +423,7 @@ describe('A relation', () => {
     expect((await rowsOf(sequence(most - 1n, most, 1n), [0])).flat()).toEqual([most - 1n, most])
   })
 
-  it('of several unnested arrays is as long as the longest array', async () => {
+  it('is as long as the longest of several unnested arrays', async () => {
     const array = (...items: readonly Value[]): Expr => ({
       kind: 'array',
       type: { kind: 'array', element: INTEGER },
@@ -448,7 +448,7 @@ describe('A relation', () => {
     ])
   })
 
-  it('of a recursion ends at its condition, and fails beyond its maximum depth', async () => {
+  it('ends at the condition of its recursion, and fails beyond the maximum depth', async () => {
     const numbers = (until: number, maxDepth: number): RelationNode => {
       const less: Expr = { kind: 'compare', type: BOOLEAN, operator: '<', left: column(1), right: constant(until) }
       const next: Expr = {

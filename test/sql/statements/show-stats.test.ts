@@ -83,7 +83,7 @@ describe('SHOW STATS', () => {
     expect(await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', orders, fixedMetadata, seen)).toEqual([orderkey, table(200)]) // prettier-ignore
   })
 
-  it('for a view shows the statistics of its table', async () => {
+  it('shows the statistics of its table for a view', async () => {
     const view = { sql: 'SELECT name AS title, nationkey + 0 AS n FROM nation', catalog: 'tpch', schema: 'tiny' }
     const columns = [['title', 'varchar(25)'], ['n', 'bigint']].map(([name, type]) => ({ name: name!, type: type!, nullable: true })) // prettier-ignore
     const seen = { schema: 'tiny', table: 'seen', kind: 'VIEW', handle: {}, columns, view } as const

@@ -90,7 +90,7 @@ describe('Parameters of a statement', () => {
     expect(found(sql).parameters).toBe(stand)
   })
 
-  it('of EXECUTE are secrets if the prepared statement says so', () => {
+  it('are secrets for EXECUTE if the prepared statement says so', () => {
     const asked: string[] = []
     const ofPrepared = (name: string): boolean => asked.push(name) > 0 && name === 'hidden'
     expect(valuesIn("EXECUTE hidden USING 'a'", { ofPrepared })).toEqual(['a'])
@@ -104,12 +104,12 @@ describe('Parameters of a statement', () => {
     [{ text: false, parameters: false }, []],
     [{ text: false, parameters: true }, ['SELECT ?', 'a']],
     [{ text: true, parameters: false }, ['SELECT ?']],
-  ])('of EXECUTE IMMEDIATE are secrets if its text says so: %o', (said, values) => {
+  ])('are secrets for EXECUTE IMMEDIATE if its text says so: %o', (said, values) => {
     const sql = "EXECUTE IMMEDIATE 'SELECT ?' USING 'a'"
     expect(valuesIn(sql, { ofText: (text) => (text === 'SELECT ?' ? said : plain.ofText(text)) })).toEqual(values)
   })
 
-  it('of an INSERT without columns are secrets if the caller says that its table holds secrets', () => {
+  it('are secrets for an INSERT without columns if the caller says that its table holds secrets', () => {
     const sql = "INSERT INTO t VALUES ('a')"
     expect(valuesIn(sql)).toEqual([])
     expect(valuesIn(sql, { intoSecrets: true })).toEqual(['a'])

@@ -16,7 +16,7 @@ describe('The line and column of an offset', () => {
     expect(locate(sql, offset)).toEqual({ lineNumber, columnNumber })
   })
 
-  it('in a text inside another one shift only on its first line', () => {
+  it('shift in an embedded text only on its first line', () => {
     const origin = { lineNumber: 3, columnNumber: 20 }
     expect(locate('a b\nc d', 2, origin)).toEqual({ lineNumber: 3, columnNumber: 22 })
     expect(locate('a b\nc d', 6, origin)).toEqual({ lineNumber: 4, columnNumber: 3 })

@@ -186,7 +186,7 @@ describe('The metadata of a group of clusters', () => {
     expect(await metadata.tables('hive', 'sales')).toEqual(['orders', 'view', 'new'])
   })
 
-  it('with rows of another form is an error of the cluster', async () => {
+  it('fails with an error of the cluster if its rows have another form', async () => {
     const { metadata, answers } = standIn()
     answers['SHOW CATALOGS'] = [[1]]
     await expect(metadata.catalogs()).rejects.toMatchObject({ errorName: 'REMOTE_TASK_ERROR' })

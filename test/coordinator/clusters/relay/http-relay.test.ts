@@ -198,7 +198,7 @@ describe('A page of a cluster', () => {
     expect(outcomes).toEqual([undefined])
   })
 
-  it('of up to 64 kB is whole, wherever its connection is cut the first time', async () => {
+  it('comes whole if it has up to 64 kB, wherever its connection is cut the first time', async () => {
     const page = Buffer.from(
       JSON.stringify(
         answerOf(1, [
@@ -225,7 +225,7 @@ describe('A page of a cluster', () => {
     expect(cluster.requests).toHaveLength(2 * page.length + 1)
   })
 
-  it('of more than 64 kB ends with a failure where its connection is cut, and never with fewer rows', async () => {
+  it('fails where its connection is cut if it has more than 64 kB, and never has fewer rows', async () => {
     const page = Buffer.from(JSON.stringify(answerOf(1, LARGE)))
     cluster.answerWith(({ url = '' }, response) => sendCut(response, page, Number(url.split('/').at(-1))))
     const last = Array.from({ length: 120 }, (_, index) => page.length - 1 - index)

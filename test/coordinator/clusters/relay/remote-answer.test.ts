@@ -120,7 +120,7 @@ describe('An answer of a cluster', () => {
     }
   })
 
-  it('with blanks between its members has the same rows, and without rows has no data', async () => {
+  it('may have blanks between its members, and has no data if it has no rows', async () => {
     const spaced = Buffer.from(`{ "id" : "${ID}" , "data" : [ [1] ],"stats":{"a":1}}\n`)
     expect(JSON.parse((await rowsOf(await read([spaced])))!)).toEqual([[1]])
     for (const data of ['', ',"data":null']) {

@@ -49,7 +49,7 @@ describe('A sealed page', () => {
       expect(seal.openPage(QUERY_ID, 3, text)).toBeUndefined()
   })
 
-  it('of a task opens for that task only', () => {
+  it('opens for its task only', () => {
     const sealed = seal.sealUri(taskId(QUERY_ID, 1, 0), page.uri)
     expect(seal.openUri(taskId(QUERY_ID, 1, 0), sealed)).toBe(page.uri)
     expect(seal.openUri(taskId(QUERY_ID, 1, 1), sealed)).toBeUndefined()
@@ -68,7 +68,7 @@ describe('A nextUri', () => {
     expect(uris.verifyPage(pathOf(plain))).toEqual({ queryId: QUERY_ID, token: 5 })
   })
 
-  it('with the token of another page is not accepted', () => {
+  it('is not accepted with the token of another page', () => {
     const { id, segment } = pathOf(uris.nextUri('http://here:8080', QUERY_ID, 5, page))
     expect(uris.verifyPage({ id, segment: segment.replace('5.', '6.') })).toBeUndefined()
     expect(uris.verifyPage({ id, segment: segment.slice(0, 24) })).toBeUndefined()

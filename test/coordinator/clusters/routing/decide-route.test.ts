@@ -54,15 +54,15 @@ describe('The conditions of a routing rule', () => {
     })
   })
 
-  it('on the source fit a statement without a source as an empty text', () => {
+  it('treat a missing source as an empty text', () => {
     expect(decide([rule({ source: '' })], { source: undefined }).rule).toBe('r')
   })
 
-  it('on the query type do not fit a text without a type', () => {
+  it('do not fit a text without a query type if they name query types', () => {
     expect(decide([rule({ queryType: ['SELECT'] })], { queryType: undefined }).rule).toBeUndefined()
   })
 
-  it('on bytes do not fit where the bytes are not known', () => {
+  it('do not fit a statement with unknown bytes if they limit the bytes', () => {
     const decision = decide([rule({ bytesOver: '0B' })], { bytes: () => undefined })
     expect(decision).toMatchObject({ rule: undefined, route: local })
     expect(decision).not.toHaveProperty('bytes')

@@ -33,7 +33,7 @@ describe("The example of Trino's documentation", () => {
     ],
     [{ source: 'jdbc#powerfulbi', clientTags: ['fast'] }, 'SELECT', 'global.adhoc.other.ana'],
     [{ user: 'ana.b%' }, undefined, 'global.adhoc.other.ana%2Eb%25'],
-  ])('with the session %j and the query type %s chooses the group %s', (session, queryType, group) => {
+  ])('maps the session %j and the query type %s to the group %s', (session, queryType, group) => {
     expect(chosen(documented, session, queryType)).toBe(group)
   })
 })

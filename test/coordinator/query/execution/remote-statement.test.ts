@@ -181,7 +181,7 @@ describe('A delegated statement', () => {
     expect(bed.posted).toEqual(['a'])
   })
 
-  it('that changes something never runs twice: the outcome is not known if its cluster is lost', async () => {
+  it('never runs twice if it changes something: its outcome is unknown if its cluster is lost', async () => {
     const bed = bedOf({ a: ['lost'], b: ['last'] })
     const { last } = await follow(bed, WRITE)
     expect(failureOf(last)!.message).toMatch(/^Cluster a: .*not known whether the statement was carried out/)
@@ -217,14 +217,14 @@ describe('A delegated statement', () => {
   })
 })
 
-describe('Under access rules, a statement goes to a cluster', () => {
+describe('A delegated statement under access rules', () => {
   const rights = (tables: readonly object[]): RightsOf => {
     const rules = parseRulesFile(JSON.stringify({ tables }))
     return (user) => rules.objects({ user, groups: [] })
   }
   const all = { catalog: 'hive', privileges: ['SELECT', 'INSERT'] }
 
-  it('if its user may read all columns of each table', async () => {
+  it('runs at a cluster if its user may read all columns of each table', async () => {
     const { rows } = await follow(bedOf({ a: ['last'] }, rights([all])), READ)
     expect(rows).toEqual(['[[0]]'])
   })
@@ -242,7 +242,7 @@ describe('Under access rules, a statement goes to a cluster', () => {
     ['it shows the text of a view', all, 'SHOW CREATE VIEW hive.s.t', 'NOT_SUPPORTED'],
     ['it makes a function', all, 'CREATE FUNCTION hive.s.f(x bigint) RETURNS bigint RETURN x', 'NOT_SUPPORTED'],
     ['it lists tables of the cluster', all, 'SHOW TABLES FROM hive.s', 'NOT_SUPPORTED'],
-  ])('never if %s', async (_when, rule, sql, errorName) => {
+  ])('never runs at a cluster if %s', async (_when, rule, sql, errorName) => {
     const bed = bedOf({ a: ['last'] }, rights([rule]))
     const { last } = await follow(bed, sql)
     expect(failureOf(last)).toMatchObject({ errorName })
