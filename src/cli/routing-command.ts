@@ -206,7 +206,7 @@ function show(rules: readonly RoutingRule[], statement: RoutedStatement, targets
   }
 }
 
-/** What the statement has for a condition that does not hold. */
+/** The statement's value for a condition that does not hold. */
 function misfitText(key: keyof RuleMatch, statement: RoutedStatement): string {
   switch (key) {
     case 'percent':

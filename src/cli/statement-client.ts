@@ -48,7 +48,7 @@ export interface SentAnswer extends ReadAnswer {
   readonly text: string
 }
 
-/** Longest answer that is accepted. Those of Quipu and Trino have some 16 MB. */
+/** Longest answer that is accepted. Answers of Quipu and Trino have some 16 MB. */
 const MOST_BYTES = 256 * 1024 * 1024
 
 /** How long an unresponsive server is retried: as long as its supervisor may take to replace it. */

@@ -230,7 +230,7 @@ const limits = z.strictObject({
 
 const day = 24 * 60 * minute
 
-/** What is published from the log to other systems. */
+/** Settings for events that are published from the log to other systems. */
 const publishing = z.strictObject({
   openLineageUrl: httpAddress(
     'Address of an OpenLineage server; runs of statements are posted to its `/api/v1/lineage`',

@@ -143,7 +143,7 @@ export interface RecordDropper {
 }
 
 /**
- * What a storage technology adds to the algorithm of `FoldedEventLog`: records in dense offsets, one attempt at a time.
+ * The storage below the algorithm of `FoldedEventLog`: records in dense offsets, one attempt at a time.
  */
 export interface RecordStore {
   /** Connects and checks the settings. */

@@ -42,7 +42,7 @@ export function planWrite(
   return onWorker({ ...work, fragment: { ...work.fragment, write } }, 'table')
 }
 
-/** What a stage needs to compute the whole query. */
+/** The fields of a stage that computes the whole query. */
 type Work = Required<Pick<Stage, 'fragment' | 'splits' | 'outline'>>
 
 function toWork(query: RenderedQuery, columns: readonly ResultColumn[], { splits }: QueryInput): Work {

@@ -25,7 +25,8 @@ export interface Stage {
   readonly distribution: 'coordinator' | 'single'
   readonly output: StageOutput
   /**
-   * What its tasks compute. Absent for a root that computes nothing, for a stage at a cluster, and if it is not stored.
+   * The computation of its tasks. Absent for a root that computes nothing, for a stage at a cluster, and if it is not
+   * stored.
    */
   readonly fragment?: Fragment
   /** For a fragment that is not stored because it contains secrets: the data needed to continue with its task. */

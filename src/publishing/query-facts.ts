@@ -4,7 +4,7 @@ import type { Recorded, StreamReader } from '../events/event-log.ts'
 
 type Data<T extends QueryEvent['type']> = QueryEventOf<T>['data']
 
-/** What is known of a query, as far as it is published. */
+/** The facts of a query that are published. */
 export interface QueryFacts {
   readonly queryId: string
   /** ISO UTC; also known for forgotten queries. */
@@ -22,7 +22,7 @@ export interface QueryFacts {
 
 /** The maximum number of characters kept for one query. Larger facts are read again when they are needed. */
 const MOST_CHARACTERS = 16 * 1024
-/** The maximum number of queries kept. Those that were silent longest are read again. */
+/** The maximum number of queries kept. Queries that were silent longest are read again. */
 const MOST_QUERIES = 2_000
 
 /** Keeps the facts of open queries in bounded memory, and reads the others again from the log. */

@@ -21,7 +21,9 @@ export function cellsOf(index: number): Sql {
   return sql`c${integer(index)}`
 }
 
-/** Keeps results for comparison in an engine of this process. What does not fit into its memory is in `folder`. */
+/**
+ * Keeps results for comparison in an engine of this process. Results that do not fit into its memory are in `folder`.
+ */
 export interface ScratchResults {
   readonly connection: DuckDBConnection
   /** Begins a result that is read page by page. */

@@ -17,7 +17,7 @@ export type PostedSession = Pick<
 
 /**
  * The headers, without their prefix, that give a statement the session in which it was posted.
- * @param user the user as whom it runs
+ * @param user the user that it runs as
  */
 export function headersOf(session: PostedSession, user: string, queryId: string): Readonly<Record<string, string>> {
   const { catalog, schema, path, timeZone, language } = session

@@ -52,7 +52,7 @@ export type Authorize = (identity: Identity, permission: Permission) => boolean
 /** Without authentication no user is known, so nothing can be refused. */
 export const allowAll: Authorize = () => true
 
-/** Whose queries a user may see: all users', only their own, or those of some users. */
+/** The queries that a user may see: queries of all users, only their own, or queries of some users. */
 export type Sight = 'all' | 'own' | 'some'
 
 /** The sections of a rules file about queries, the server and impersonation. */
@@ -114,13 +114,13 @@ export function authorizeBy(rules: () => QueryRules | undefined): Authorize {
   }
 }
 
-/** A query is owned by the user that it runs as, and by the user who posted it as another, whoever they act as now. */
+/** Whether the user owns the query: it runs as the user, or the user posted it as another user. */
 function owns(identity: Identity, owner: QueryOwner): boolean {
   if (identity.user === owner.user) return true
   return owner.originalUser !== undefined && posterOf(identity) === owner.originalUser
 }
 
-/** The user who logged in, whoever they act as. */
+/** The user who logged in, also if they act as another user. */
 export function posterOf({ user, originalUser }: Identity): string {
   return originalUser ?? user
 }

@@ -9,7 +9,7 @@ interface RelayedClient {
   readonly confidential: boolean
 }
 
-/** What one coordinator asserts when it passes a client's request on to another. */
+/** The facts that one coordinator asserts when it passes a client's request on to another. */
 export interface RelayClaims {
   /** The address of the client; absent when its connection was closed already. */
   readonly clientAddress?: string | undefined

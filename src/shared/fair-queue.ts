@@ -7,7 +7,7 @@ export interface SlotOwner {
   readonly known?: true
 }
 
-/** Which owners may go next now. */
+/** Tests whether an owner may go next now. */
 export interface MayTake {
   address(address: string): boolean
   user(user: string): boolean

@@ -3,12 +3,12 @@ import { networkOf } from './network-of.ts'
 
 /** A user or client as limits see it. */
 export interface LimitedPerson {
-  /** The user as whom they act. */
+  /** The user that they act as. */
   readonly user: string
   readonly remoteAddress?: string | undefined
 }
 
-/** The owner to whom limits count something. */
+/** Finds the owner whose limits a person's actions count against. */
 export type LimitOwnerOf = (person: LimitedPerson) => SlotOwner
 
 /**

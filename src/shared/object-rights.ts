@@ -14,7 +14,8 @@ export function includesAccess(given: CatalogAccess, wanted: CatalogAccess): boo
 }
 
 /**
- * SQL of a rule on the columns of a table. `user`: as whom the SQL reads its own tables; absent: as the querying user.
+ * SQL of a rule on the columns of a table. `user`: the SQL reads its own tables as this user; absent: as the querying
+ * user.
  */
 export interface RuleExpression {
   readonly sql: string

@@ -6,7 +6,7 @@ import { ExitError } from './engine-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { isLoopback } from './loopback.ts'
 
-/** Which servers this process trusts over TLS. */
+/** Decides whether this process trusts a server over TLS. */
 export interface ServerTrust {
   /** The authorities for servers; undefined: those that Node trusts. */
   context(): SecureContext | undefined

@@ -163,7 +163,7 @@ async function adopt(server: Server): Promise<EmbeddedPostgres | undefined> {
   return undefined
 }
 
-/** Ends the server of a data folder if it runs as another user than `user`, who is about to own it. Needs root. */
+/** Ends the server of a data folder if it runs as another user than `user`, the folder's next owner. Needs root. */
 export async function endForeignPostgres(dataDir: string, user: PosixUser): Promise<void> {
   const running = runningServer(join(dataDir, 'postgres'))
   if (running && userOf(running.identity.pid) !== user.uid)

@@ -17,7 +17,7 @@ export function openToEngines({ passed, read }: EngineAccess, gate: number): str
   for (const folder of passed) {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     chownSync(folder, process.getuid!(), gate)
-    // Others that may pass through (a Postgres with another user) still may.
+    // Other users that may pass through (a Postgres with another user) still may.
     chmodSync(folder, 0o710 | (lstatSync(folder).mode & 0o001))
   }
   return read.filter((folder) => {

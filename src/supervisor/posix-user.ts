@@ -16,7 +16,7 @@ export function isRoot(): boolean {
 }
 
 /**
- * What the system knows of a user; undefined if there is no such user. Needs root: the lookup becomes that user for a
+ * The system's entry of a user; undefined if there is no such user. Needs root: the lookup becomes that user for a
  * moment.
  */
 export function lookUpUser(user: string | number): PosixUser | undefined {

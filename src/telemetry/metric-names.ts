@@ -13,7 +13,7 @@ export interface MetricDefinition {
   /** `s`, `By`, `1`, or none. */
   readonly unit: string
   readonly on: 'coordinator' | 'worker' | 'both'
-  /** What the metric measures: its HELP text. */
+  /** The HELP text: it says what the metric measures. */
   readonly help: string
   readonly labels: Readonly<Record<string, LabelValues>>
   readonly buckets?: keyof typeof buckets

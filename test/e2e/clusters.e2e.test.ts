@@ -20,7 +20,7 @@ import { raw } from '../support/statement-client.ts'
  */
 
 const folder = temporaryFolder()
-/** The programs run as a user of their own, who must list it. */
+/** The folder of cluster files. The programs run as a user of their own, and that user must be able to list it. */
 const files = join(folder.path, 'clusters')
 let database: TestDatabase
 let behind: QuipuProcess

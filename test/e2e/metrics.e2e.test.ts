@@ -18,7 +18,7 @@ const LARGE = 'SELECT * FROM orders'
 const ENDLESS = `SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c`
 
 beforeAll(async () => {
-  // Programs run as a user of their own, who must list it.
+  // Programs run as a user of their own, and that user must be able to list the folder.
   mkdirSync(`${folder.path}/clusters`, { mode: 0o755 })
   cluster = await startStandInCluster()
   writeFileSync(`${folder.path}/clusters/a.json`, JSON.stringify({ url: cluster.url, group: 'big' }))

@@ -18,10 +18,12 @@ interface RelayedQuery {
   partialCancelUri?: RemoteUri
 }
 
-/** What outlives a relay: the queries, as the event log has them. */
+/** The queries, as the event log has them. They outlive a relay. */
 export type RelayedQueries = Map<QueryId, RelayedQuery>
 
-/** A server that relays every statement to one cluster. It has the port, the statement resource, and nothing between. */
+/**
+ * A server that relays every statement to one cluster. It has the port, the statement resource, and nothing between.
+ */
 export interface TestRelay extends HttpApp {
   readonly cancel: (id: string) => Promise<void>
   readonly port: ReturnType<typeof createHttpRelay>

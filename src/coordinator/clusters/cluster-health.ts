@@ -27,7 +27,7 @@ export interface ClusterCondition {
   readonly failureCountedAt: number
 }
 
-/** What a check or a request found. */
+/** The result of a check or a request at a cluster. */
 export type ClusterSighting =
   | { readonly kind: 'ready' }
   /** The cluster answers that it does not take statements yet. */

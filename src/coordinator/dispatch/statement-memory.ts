@@ -4,7 +4,7 @@ import type { SlotOwner } from '../../shared/fair-queue.ts'
 
 /** The part of this process's memory that one statement holds. */
 export interface HeldMemory {
-  /** The owner to whom it counts. */
+  /** The owner whose limits it counts against. */
   readonly owner: SlotOwner
   /** Bytes held now. */
   readonly bytes: number

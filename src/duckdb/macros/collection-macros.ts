@@ -113,7 +113,7 @@ export const collectionMacros: readonly Macro[] = [
   grouped('q_map_first_keyed', 'q', 'qm1[qm2[1]].v'),
   grouped('q_multimap_keyed', 'q', 'list_transform(qm2, lambda qm3: qm1[qm3].v)'),
   grouped('q_histogram_keyed', 'q', 'CAST(len(qm2) AS BIGINT)'),
-  // Of several values for a key the first counts.
+  // The first of several values for a key counts.
   macro(
     'q_map_union(l)',
     `

@@ -1,4 +1,4 @@
-/** What an audit can find wrong. */
+/** The kinds of faults that an audit can find. */
 export type FindingKind =
   /** Offsets of the log without a record. */
   | 'missing-record'

@@ -16,8 +16,8 @@ export class PostgresResultPages implements ResultPageStore {
   }
 
   /**
-   * Reads a page. Of several copies the one with the highest epoch counts: once a valid event names it, no older writer
-   * can add one.
+   * Reads a page. Among several copies the copy with the highest epoch counts: once a valid event names it, no older
+   * writer can add one.
    */
   async read(stream: string, token: number): Promise<Uint8Array | undefined> {
     try {

@@ -20,7 +20,9 @@ export interface AnnouncerOptions {
 }
 
 export interface Announcer extends Service {
-  /** Stops, and tells the coordinators that this worker will not come again. Ignores their answers and failures. */
+  /**
+   * Stops, and reports to the coordinators that this worker will not come again. Ignores their answers and failures.
+   */
   leave(): Promise<void>
 }
 

@@ -12,7 +12,7 @@ export interface TaskProgress {
   readonly done: readonly BatchFigures[]
   /** Usage of the running batch, or of the batch that failed. */
   readonly unfinished: EngineUsage
-  /** Of the listed pages, including pages of running batches. */
+  /** Rows and bytes of the listed pages, including pages of running batches. */
   readonly outputPositions: number
   readonly outputBytes: number
   /** Sum over all batches that ended. */

@@ -10,7 +10,7 @@ const MOST_CHARACTERS = 8 << 20
 export type TextVersion = Pick<FileVersion, 'digest' | 'bytes' | 'kept'>
 
 /**
- * What is recorded of the text of a file.
+ * The version of a file's text as it is recorded.
  * @param secret whether nothing of the text is recorded
  * @param key of the cluster: texts that are not recorded unchanged get a keyed digest, so it cannot be used to test
  * guesses of secrets

@@ -5,7 +5,7 @@ import type { ChildLife } from '../child-life.ts'
 import type { AppBase } from './coordinator-app.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-/** What the resources of a coordinator need from it, whether it writes the log or follows it. */
+/** Makes the part of the HTTP resources' dependencies that writers and followers of the log have alike. */
 export function appBaseOf(base: CoordinatorBase, life: Pick<ChildLife, 'restarts'>, logId: string): AppBase {
   const { config, startedAt, nodeId, bearer, clientRead: read, telemetry, health } = base
   return {

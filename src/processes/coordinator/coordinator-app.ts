@@ -59,7 +59,7 @@ import type { DependencyHealth } from '../health/dependency-health.ts'
 import { statusOf } from '../health/server-status.ts'
 import type { AccessEntry } from './wire-access.ts'
 
-/** What the HTTP resources need from any coordinator: see `appBaseOf`. */
+/** The dependencies of HTTP resources that any coordinator has: see `appBaseOf`. */
 export interface AppBase {
   readonly clock: Clock
   readonly config: Config
@@ -80,7 +80,7 @@ export interface AppBase {
   readonly onError: (error: unknown) => void
 }
 
-/** What differs between a coordinator that writes the log and one that follows. */
+/** The dependencies that differ between a coordinator that writes the log and a coordinator that follows it. */
 export interface CoordinatorRole {
   /** Reads streams of queries, wherever they are stored, and new events. */
   readonly history: StreamReader & LogEnd & LogFeed
@@ -97,7 +97,7 @@ export interface CoordinatorRole {
   readonly writing: WriterDuties | undefined
 }
 
-/** What only the writer can do for its clients. */
+/** The dependencies that only the writer has. */
 export interface WriterDuties {
   readonly forgetter: DataForgetter
   /** Records what was forgotten, and rebuilds of read models. */
@@ -132,7 +132,7 @@ export interface CoordinatorAppParts {
 interface Asking {
   readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
-  /** The owner to whom limits count what a client does. */
+  /** The owner whose limits a client's actions count against. */
   readonly ownerOf: LimitOwnerOf
   /** Whether the request carries the cluster's key. A request without it is reported. */
   readonly isInternal: (request: IncomingMessage) => boolean

@@ -31,7 +31,7 @@ export interface WriterGauges {
 }
 
 /**
- * What this process has already counted of figures that are kept elsewhere. It may become the writer more than once.
+ * The figures of other places that this process has counted already. The process may become the writer more than once.
  */
 export interface CountedBefore {
   /** By process and reason. */

@@ -67,7 +67,7 @@ import { wireLogIns } from './wire-log-ins.ts'
 export interface Access {
   /** Whether clients must authenticate. */
   readonly configured: boolean
-  /** The owner to whom limits count what a client does. */
+  /** The owner whose limits a client's actions count against. */
   readonly ownerOf: LimitOwnerOf
   /** Decides what a user may do, without reporting refusals. */
   readonly rights: Authorize
@@ -89,7 +89,9 @@ export interface Access {
   filesInForce(): FileDigests
   /** All those files, including secret ones. */
   fileVersions(): readonly FileVersion[]
-  /** From now on records those files and keys in this log; undefined ends that. Used while this process writes the log. */
+  /**
+   * From now on records those files and keys in this log; undefined ends that. Used while this process writes the log.
+   */
   recordIn(log: { readonly files: FileRecord; readonly journal: Pick<SystemJournal, 'record'> } | undefined): void
   /** Reports news of this process's TLS certificate. */
   certificate(news: CertificateNews): void
@@ -117,7 +119,7 @@ export interface AccessEntry {
   /** The caller of a request that another coordinator passed on and vouches for. */
   readonly relayedCaller: (request: IncomingMessage) => Caller
   readonly actsAs: ActsAs
-  /** The owner to whom limits count what a client does. */
+  /** The owner whose limits a client's actions count against. */
   readonly ownerOf: LimitOwnerOf
   /** Decides what a user may do, and reports refusals. */
   readonly authorize: Authorize

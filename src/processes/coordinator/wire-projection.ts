@@ -25,7 +25,7 @@ export function wireProjection({ log, connection, telemetry, topic }: Projection
     projection: createReadModelsProjection(),
     database: connection,
     clock,
-    // Nothing waits for this: reads of one's own writes come from memory, and a barrier ends the delay.
+    // Nothing waits for this: a client's reads of its own writes come from memory, and a barrier ends the delay.
     lingerMs: 100,
     onBatch(batch) {
       countProjected(telemetry.meters(), batch)

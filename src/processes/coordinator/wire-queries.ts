@@ -153,7 +153,7 @@ function groupsOf({ base, settings, workers }: QueriesParts): ResourceGroups {
   return new ConfiguredGroups({ rules, memory, clock })
 }
 
-/** What the executions of all queries share. */
+/** The dependencies that the executions of all queries share. */
 function executionOf(
   parts: QueriesParts,
   made: Pick<ExecutionDeps, 'groups' | 'guard' | 'delegation' | 'frontEnd' | 'metadata' | 'texts'>,

@@ -128,7 +128,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   })
   const begin = await log.tip()
   const { logId } = begin
-  // A successor's clients already wait with statements. Those that need the engine wait for it themselves.
+  // A successor's clients already wait with statements. Statements that need the engine wait for it themselves.
   if (life.successor) base.engineStarted.catch(life.fail)
   else await base.engineStarted
 

@@ -19,7 +19,7 @@ type Continued = Extract<SystemEvent, { type: 'LogContinued' }>['data']
 /** The event is among the first ones; claims of interrupted calls may come before it. */
 const FIRST_EVENTS = 50
 
-/** What a log says about the log that it continues; undefined if it is the first. @throws LogUnavailable */
+/** The record in a log about the log that it continues; undefined if it is the first. @throws LogUnavailable */
 export async function continuedFrom(log: EventReader & LogEnd): Promise<Continued | undefined> {
   const { events } = await log.read(beginning((await log.tip()).at.length), FIRST_EVENTS)
   const continuedEvent = events.find(({ stream, type }) => stream === systemStream && type === 'LogContinued')

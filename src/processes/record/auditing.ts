@@ -41,7 +41,7 @@ export interface AuditingParts {
   readonly logger: Logger
 }
 
-/** What this coordinator reports about itself, in the log and elsewhere. */
+/** The reports of this coordinator about itself, in the log and elsewhere. */
 export interface Auditing {
   readonly journal: SystemJournal
   readonly refusals: RefusalLog

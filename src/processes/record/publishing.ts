@@ -65,7 +65,7 @@ export function startPublishing(base: Base, begin: Checkpoint): Publishing {
 }
 
 /**
- * What the configuration publishes, and where.
+ * The targets to which the configuration publishes events.
  * @throws ExitError 64 for a file of the settings that cannot be read
  */
 export function publishingTargets(

@@ -203,8 +203,8 @@ function wireEngines(
 }
 
 /**
- * Shuts the worker down on request. It takes no new tasks. Its present tasks stay, with their pages, for those who need
- * them.
+ * Shuts the worker down on request. It takes no new tasks. Its present tasks stay, with their pages, for the
+ * coordinators that need them.
  */
 function createLeaving(
   tasks: Pick<TaskManager, 'drain' | 'usage'>,

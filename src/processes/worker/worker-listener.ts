@@ -23,7 +23,7 @@ export interface WorkerListenerParts {
   readonly onError: (error: unknown) => void
 }
 
-/** What a worker answers: tasks, `/v1/info` and its state, `/metrics`. */
+/** Creates the HTTP resources of a worker: tasks, `/v1/info` and its state, `/metrics`. */
 export function createWorkerListener({
   policy,
   tasks,

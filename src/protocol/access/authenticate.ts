@@ -214,9 +214,9 @@ const PAGE = /^\/ui(?:\/|$)/
 const WATCHED = /^\/(?:metrics|openapi\.json)\/?$/
 
 /**
- * Makes the check of each request. Open paths are open to everybody, and credentials that come along are not verified
+ * Makes the check of each request. Open paths are open to all callers, and credentials that come along are not verified
  * there.
- * @param mayWatch whether a request may have `/metrics` and `/openapi.json` whoever sent it; otherwise the right of its
+ * @param mayWatch whether a request of any sender may have `/metrics` and `/openapi.json`; otherwise the right of its
  * user is checked later
  */
 export function callerAt(

@@ -38,7 +38,7 @@ export interface ClusterRoutesDeps extends AdministratorDeps {
 const MAX_BODY_BYTES = 4096
 const MAX_EVENTS = 1000
 
-/** `by`: a caller that uses the key of Quipu's processes must name the person for whom it asks. */
+/** `by`: a caller that uses the key of Quipu's processes must name the person behind its request. */
 const bodySchema = z.strictObject({
   state: z.enum(clusterStates),
   reason: z.string().min(1).max(500).optional(),

@@ -14,7 +14,7 @@ export interface RelayedRequest {
   /** Names and values alternately, as the client sent them. */
   readonly rawHeaders: readonly string[]
   readonly body: Buffer
-  /** What this coordinator knows about the client. */
+  /** The facts about the client that this coordinator asserts. */
   readonly claims: RelayClaims
 }
 

@@ -47,6 +47,6 @@ export const sightingReportSchema = z.object({
 })
 export type SightingReport = z.output<typeof sightingReportSchema>
 
-/** What the writer remembers of those failures: milliseconds until none is left. */
+/** The failures that the writer remembers: milliseconds until none is left. */
 export const rememberedSchema = z.object({ remembered: failureCounts })
 export type Remembered = z.output<typeof rememberedSchema>

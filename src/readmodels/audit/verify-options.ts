@@ -7,7 +7,7 @@ import type { Finding } from '../../events/audit/finding.ts'
 import type { EventReader } from '../../events/event-log.ts'
 import type { RecordStore } from '../../events/record-store.ts'
 
-/** What an audit of the log checks, and against what. */
+/** The input of an audit: the log to check, and the data to compare it with. */
 export interface VerifyOptions {
   /** Must be open. */
   readonly store: Pick<RecordStore, 'fetch' | 'end' | 'endMayLag' | 'start'>

@@ -11,7 +11,7 @@ import type { PrincipalRule } from './system-sections.ts'
  */
 export function queryRulesOf(file: RulesFile): QueryRules {
   const { queries, impersonation, principals, system_information: system } = file
-  /** The rules of `queries` that apply to a user, whoever owns the query. Each statement asks for them. */
+  /** The rules of `queries` that apply to a user, for any owner of the query. Each statement asks for them. */
   const rulesFor = remembering(identityKey, (identity): readonly QueryRule[] =>
     (queries ?? []).filter((rule) => isAbout(rule, identity)),
   )
@@ -54,7 +54,7 @@ function becomes(rule: PrincipalRule, principal: string, user: string): boolean 
   return (rule.user?.matches(user) ?? false) || rule.substituted?.(principal) === user
 }
 
-/** Whose queries a user may see for certain, whatever the owners are. */
+/** The queries that a user may see for certain, whatever the owners are. */
 function sightOf(rules: readonly QueryRule[]): Sight {
   const last = rules.findIndex(({ queryOwner }) => queryOwner === undefined || queryOwner.any)
   const reached = last < 0 ? rules : rules.slice(0, last + 1)

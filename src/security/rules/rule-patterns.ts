@@ -37,7 +37,7 @@ export interface Whom {
   readonly group: NamePattern | undefined
 }
 
-/** A key that is equal for users to whom the same rules apply. */
+/** A key that is equal for users with the same rules. */
 export function identityKey({ user, groups }: Pick<Identity, 'user' | 'groups'>): string {
   return JSON.stringify([user, groups])
 }

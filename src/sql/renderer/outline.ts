@@ -6,7 +6,7 @@ import { columnsOfPredicate } from './scan-predicates.ts'
 import { typeName } from '../types/type-text.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 
-/** What is known about the columns and scans of a query. */
+/** Facts about the columns and scans of a query. */
 interface Known {
   readonly sourceOf: (column: ColumnId) => string | undefined
   /** The columns that scans show. */

@@ -136,7 +136,8 @@ export const readerTests: readonly ContractTest[] = [
       const log = await fixture.open()
       await log.claim(me)
       await log.append('s', 0, events(2))
-      // Such a record remains from an append that was sent twice, or from a claimant that died before its first event.
+      // A foreign record remains from an append that was sent twice, or from a claimant that died before its first
+      // event.
       await fixture.putForeign('not ours')
       expect(await within(patience.ms, collect((await fixture.open()).readStream('s')))).toHaveLength(2)
       expect(await within(patience.ms, collect((await fixture.open()).readStream('nobody')))).toHaveLength(0)

@@ -57,8 +57,8 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * The relations that `ana` reads: the table, and views that run with her rules, or with those of their owner below
- * her rules.
+ * The relations that `ana` reads: the table, and views that run with the rules of `ana`, or with those of their owner
+ * below the rules of `ana`.
  */
 const ways = ['t', 'invoked', 'owned', 'both'] as const
 type Way = (typeof ways)[number]
@@ -251,7 +251,7 @@ describe('Tables and views under row filters, column masks and forbidden columns
     return { user: 'ana', rightsOf: (user: string) => objects({ user, groups: [] }) }
   }
 
-  /** The name of the prepared table that ana must see, or undefined if she may not read the columns. */
+  /** The name of the prepared table that ana must see, or undefined if ana may not read the columns. */
   function model({ way, hers, owners, text }: Drawn): string | undefined {
     const own = way === 't' || way === 'invoked'
     // A view reads all columns of the relation below it.

@@ -86,8 +86,9 @@ function misfitOf({ name, match }: RoutingRule, statement: RoutedStatement): key
 }
 
 /**
- * A number from 0 up to 100 that is fixed for a rule and a user. The numbers of all users are spread evenly. A user for
- * whom a rule holds at 10 percent also has it at 20 percent. Two rules with the same percentage get different users.
+ * A number from 0 up to 100 that is fixed for a rule and a user. The numbers of all users are spread evenly. If a
+ * rule holds for a user at 10 percent, it also holds at 20 percent. Two rules with the same percentage get different
+ * users.
  */
 function percentOf(rule: string, user: string): number {
   const digest = createHash('sha256')

@@ -53,7 +53,7 @@ export interface RoutedStatement {
    * `system`, are left out. Tables behind views are not looked up.
    */
   readonly catalogs: readonly string[]
-  /** Those of `catalogs` in which the statement changes a table or view. */
+  /** The part of `catalogs` in which the statement changes a table or view. */
   readonly written: readonly string[]
   /** Whether this server cannot find out which tables the statement uses. */
   readonly unresolved: boolean
@@ -69,7 +69,7 @@ export interface RemoteCatalogs {
   readonly mirrors: ReadonlySet<string>
 }
 
-/** Which catalogs are where. */
+/** The catalogs of this server, of each group and of each cluster. */
 export interface GroupCatalogs {
   /** The catalogs of this server. */
   readonly local: ReadonlySet<string>

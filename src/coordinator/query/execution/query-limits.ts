@@ -83,7 +83,7 @@ function makeBoundQuantities(bounds: ServerBounds) {
   }
 }
 
-/** What a task may use of the query's remaining limits; undefined where nothing is limited. */
+/** The part of the query's remaining limits that a task may use; undefined where nothing is limited. */
 export function taskBounds(
   limits: QueryLimits,
   spent: Pick<QueryUsage, 'cpuMillis' | 'scannedBytes'>,

@@ -116,7 +116,7 @@ export class RemoteRun implements RemoteAnswers {
     this.#recorded.resolve()
   }
 
-  /** Stops telling the cluster that the client is still there. */
+  /** Stops the messages to the cluster that the client is still there. */
   stop(): void {
     clearTimeout(this.#beat)
   }
@@ -272,14 +272,14 @@ export class RemoteRun implements RemoteAnswers {
     this.#deps.onExecuting(nextUri)
   }
 
-  /** While the client sends no request, tells the cluster from time to time that the client is still there. */
+  /** While the client sends no request, reports to the cluster from time to time that the client is still there. */
   #keepAlive(): void {
     clearTimeout(this.#beat)
     const { cluster } = this.#attempt
     this.#beat = setTimeout(() => {
       if (this.#signal.aborted) return
-      // If the cluster does not answer now, it is told again later. The client's next poll finds out whether it is
-      // lost.
+      // If the cluster does not answer now, the next beat tries again. The client's next poll finds out whether the
+      // cluster is lost.
       this.#deps.relay.keepAlive(cluster, this.#aliveUri).catch(() => {})
       this.#keepAlive()
     }, cluster.clientTimeoutMs / 3)
@@ -287,7 +287,9 @@ export class RemoteRun implements RemoteAnswers {
   }
 }
 
-/** The most bytes of a last answer, which is held in memory. Trino's pages have 128 MiB at most, and 1 MiB by default. */
+/**
+ * The most bytes of a last answer, which is held in memory. Trino's pages have 128 MiB at most, and 1 MiB by default.
+ */
 const MOST_LAST_BYTES = 128 * 1024 * 1024
 
 function nothing(): void {}

@@ -36,7 +36,7 @@ export interface RunContext {
   readonly aggregate: QueryAggregate
   /** Aborted when the query ends in another way, and when this process stops. */
   readonly signal: AbortSignal
-  /** What the query may still use of its limits. */
+  /** The remaining limits of the query. */
   readonly limits: Pick<HeldLimits, 'forTask' | 'attempts'>
 
   /** Commands go through the query's own recorder: the first ones are appended together with QueryCreated. */
