@@ -343,12 +343,10 @@ it('the log records who logged in, how and from where, and refusals; it hides na
   expect((await post('SELECT 1', { headers: await bearer('tom') })).status).toBe(200)
   // A signed token whose name fits no table, header or line.
   expect((await post('SELECT 1', { headers: await bearer('tom\u0000\r\nX: y') })).status).toBe(401)
+  // Repeated log-ins and refusals of a minute are recorded at its end, or when the server stops.
+  quipu.signal('SIGTERM')
+  expect((await quipu.exit).code).toBe(0)
   const remoteAddress = '127.0.0.1'
-  await waitUntil('the log has bob', async () => (await recorded('LoggedIn')).some(({ user }) => user === 'bob'))
-  await waitUntil('the log has tom', async () => (await recorded('LoggedIn')).some(({ user }) => user === 'tom'))
-  await waitUntil('the log has refusals', async () =>
-    (await recorded('AuthenticationFailed')).some(({ user }) => user === 'bob'),
-  )
   expect(await recorded('LoggedIn')).toEqual(
     expect.arrayContaining([
       expect.objectContaining({ user: 'bob', principal: 'bob', method: 'password', remoteAddress }),
@@ -360,10 +358,6 @@ it('the log records who logged in, how and from where, and refusals; it hides na
   expect(refused).toContainEqual(expect.objectContaining({ user: 'bob', method: 'password', remoteAddress }))
   expect(refused).toContainEqual(expect.objectContaining({ user: expect.stringMatching(/^unknown-/) }))
   expect(JSON.stringify(refused)).not.toContain('typed as a name')
-  await waitUntil('the log has the name that is none', async () =>
-    (await recorded('AuthenticationFailed')).some(
-      ({ user, method }) => method === 'jwt' && String(user).startsWith('unknown-'),
-    ),
-  )
+  expect(refused).toContainEqual(expect.objectContaining({ user: expect.stringMatching(/^unknown-/), method: 'jwt' }))
   expect(quipu.stdout() + quipu.stderr()).not.toContain(PASSWORD)
 })
