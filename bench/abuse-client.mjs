@@ -9,8 +9,8 @@ const statuses = new Map()
 let stopping = false
 process.stdin.resume().on('end', () => {
   stopping = true
-  const told = [...statuses].sort(([a], [b]) => (a < b ? -1 : 1)).map(([status, count]) => `${status}: ${count}`)
-  process.stdout.write(`${told.join(', ')}\n`, () => process.exit(0))
+  const counts = [...statuses].sort(([a], [b]) => (a < b ? -1 : 1)).map(([status, count]) => `${status}: ${count}`)
+  process.stdout.write(`${counts.join(', ')}\n`, () => process.exit(0))
 })
 
 /** @param {string} status */

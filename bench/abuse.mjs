@@ -44,7 +44,7 @@ for (const name of names) {
   const abuse = startAbuse(name, server.base)
   await abuse.begun
   const under = await probe(ask, coordinator, SECONDS)
-  const told = await abuse.end()
+  const counts = await abuse.end()
   await new Promise((resolve) => setTimeout(resolve, 3000))
   const after = memoryOf(coordinator)
   console.log(
@@ -54,7 +54,7 @@ for (const name of names) {
       `memory ${mb(before)} → ${mb(under.most)} → ${mb(after)} MB`,
       name.startsWith('idle') ? `${Math.round((under.most - before) / 10_000)} bytes a connection` : '',
       `load ${loadavg()[0].toFixed(0)}`,
-      told,
+      counts,
     ].join('  '),
   )
   ask.close()

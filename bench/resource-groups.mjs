@@ -12,7 +12,7 @@ const STATEMENTS = 20_000
 
 const own = (name, more) => ({ name, hardConcurrencyLimit: 2, maxQueued: 1_000_000, ...more })
 
-/** @param users are told apart by a template, or have each a group and a selector of their own */
+/** @param users `template`: one template makes their groups; otherwise each user has a group and a selector of their own */
 function fileOf(policy, users) {
   const weight = policy.startsWith('weighted') ? { schedulingWeight: 1 } : {}
   const names = Array.from({ length: GROUPS }, (_, index) => `user-${index}`)
@@ -65,8 +65,8 @@ async function decisions(policy, users) {
   const seconds = (user + system) / 1e6
   groups.stop()
   const made = STATEMENTS + waiting.length
-  const told = `${Math.round(made / seconds)} a second of CPU, ${waiting.length} of ${STATEMENTS} waited`
-  console.log(`decisions, ${GROUPS} groups by ${users}, ${policy}`.padEnd(60), told)
+  const result = `${Math.round(made / seconds)} a second of CPU, ${waiting.length} of ${STATEMENTS} waited`
+  console.log(`decisions, ${GROUPS} groups by ${users}, ${policy}`.padEnd(60), result)
 }
 
 const performance_ = { monotonicMs: () => performance.now() }

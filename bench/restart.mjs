@@ -27,7 +27,7 @@ for (const open of OPEN) {
       const { stats, data } = JSON.parse(body)
       if (stats.elapsedTimeMillis === 0 && !data) continue
       reader.close()
-      return `an open query told after ${seconds()} s`
+      return `an open query answered after ${seconds()} s`
     }
   })()
   const begins = (async () => {
@@ -46,8 +46,8 @@ for (const open of OPEN) {
       return `all taken over after ${seconds()} s (${cpuOf(coordinator())} s of CPU)`
     }
   })()
-  const told = await Promise.all([follows, begins, takenOver])
-  console.log(`${open} queries posted, coordinator killed: ${told.join(', ')}`)
+  const results = await Promise.all([follows, begins, takenOver])
+  console.log(`${open} queries posted, coordinator killed: ${results.join(', ')}`)
   client.close()
   await server.stop()
 }

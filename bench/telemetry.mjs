@@ -38,7 +38,7 @@ await new Promise((resolve) => setTimeout(resolve, 7000))
 
 /**
  * CPU milliseconds of a process, all threads and the one of its event loop, from the scheduler's nanoseconds: ticks of a
- * hundredth are too coarse for a block, and wall time belongs to whoever else runs here.
+ * hundredth are too coarse for a block, and wall time includes other processes of the machine.
  */
 function cpuOf(pid) {
   let all = 0

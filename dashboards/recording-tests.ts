@@ -31,7 +31,7 @@ const thousandths = (expr: string): string => `round(${expr} * 1000)`
 const statements = {
   'quipu_queries_total{state="FINISHED",error_type="none"}': '0+98x20',
   'quipu_queries_total{state="FAILED",error_type="INTERNAL_ERROR"}': '0+2x20',
-  // Turned away for another reason than the log: nobody's fault.
+  // Statements were refused for another reason than the log: this is no outage.
   'quipu_group_rejections_total{group="g",reason="queue_full"}': '0+50x20',
 }
 const firstRows = {

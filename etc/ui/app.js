@@ -17,13 +17,13 @@ async function ask(path, options) {
   return answer
 }
 
-/** Asks for a change, and shows what is so then, or says why not. */
+/** Asks the server for a change, and shows the new state or the error. */
 async function change(path, options) {
   await ask(path, options).catch((error) => alert(error.message))
   refresh()
 }
 
-/** The session is over: whoever logs in comes back here. */
+/** The session is over: after the next log-in the browser returns to this page. */
 function logInAgain() {
   location.assign(`/ui/log-in?to=${encodeURIComponent(location.pathname + location.search)}`)
 }

@@ -152,7 +152,7 @@ function errorBox({ failureInfo, errorCode, endedBy }) {
   return h('div', { class: 'error' }, h('b', null, errorCode.name, place), h('div', null, message), enderOf(endedBy))
 }
 
-/** Who ended it, where that is told. */
+/** The user that ended the query, if the server says so. */
 function enderOf(endedBy) {
   if (!endedBy) return null
   const { user, originalUser, remoteAddress } = endedBy

@@ -45,7 +45,7 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
     `${name} ${url}, group ${group}${before === undefined ? '' : ', its file changed'}`,
   ClusterGone: ({ name }) => name,
   ClusterStateAsked: ({ name, after, by, originalUser, remoteAddress, reason }) =>
-    `${name} ${after}${byWhom({ user: by, originalUser, remoteAddress })}${reason === undefined ? '' : `: ${reason}`}`,
+    `${name} ${after}${byUser({ user: by, originalUser, remoteAddress })}${reason === undefined ? '' : `: ${reason}`}`,
   ClusterHealthChanged: ({ name, after, reason, detail }) =>
     `${name} ${after}: ${reason}${detail === undefined ? '' : `, ${detail}`}`,
   EpochStarted: ({ epoch, address, version }) => `epoch ${epoch}, ${address}, version ${version}`,
@@ -62,7 +62,7 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   QueryKilled: ({ queryId, by, originalUser, how = 'canceled', remoteAddress, message }) =>
     `${queryId} ${how} by ${nameOf({ user: by, originalUser })}${remoteAddress === undefined ? '' : ` from ${remoteAddress}`}${message === undefined ? '' : `: ${message}`}`,
   ProjectionRebuilt: ({ events, milliseconds, stream, by, remoteAddress }) =>
-    `${stream === undefined ? '' : `${stream}, `}${counted(events, 'event')} in ${milliseconds} ms${byWhom({ user: by, remoteAddress })}`,
+    `${stream === undefined ? '' : `${stream}, `}${counted(events, 'event')} in ${milliseconds} ms${byUser({ user: by, remoteAddress })}`,
   FileTaken: ({ file, digest, before, entries, occasion }) =>
     `${file} ${digest.slice(0, 12)}${before === undefined || before === digest ? '' : ` instead of ${before.slice(0, 12)}`}${entries === undefined ? '' : `, ${counted(entries, 'rule')}`}, ${occasion}`,
   FileKept: ({ digest, part, parts }) => `${digest.slice(0, 12)}, part ${part} of ${parts}`,
@@ -72,19 +72,19 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   TokenKeysTaken: ({ address, keys, before = [], occasion }) =>
     `${address}: ${counted(keys.filter(({ fingerprint }) => !before.includes(fingerprint)).length, 'new key')} of ${keys.length}, ${occasion}`,
   NodeDrainAsked: ({ nodeId, url, by, originalUser, remoteAddress }) =>
-    `${nodeId} ${url}${byWhom({ user: by, originalUser, remoteAddress })}`,
+    `${nodeId} ${url}${byUser({ user: by, originalUser, remoteAddress })}`,
   EpochsForgotten: ({ nodeId, host, by, epochs }) => `${nodeId} on ${host}, ${counted(epochs.length, 'log')} by ${by}`,
   DataForgotten: ({ stream, sequences, by, originalUser, remoteAddress }) =>
-    `${stream}, ${counted(sequences.length, 'event')}${byWhom({ user: by, originalUser, remoteAddress })}`,
+    `${stream}, ${counted(sequences.length, 'event')}${byUser({ user: by, originalUser, remoteAddress })}`,
   ReplayStarted: ({ replayId, by, originalUser, remoteAddress, baseline, against, statements, mode }) =>
-    `${replayId}: ${counted(statements, mode === 'plan' ? 'plan' : 'statement')}, ${baseline} and ${against}${byWhom({ user: by, originalUser, remoteAddress })}`,
+    `${replayId}: ${counted(statements, mode === 'plan' ? 'plan' : 'statement')}, ${baseline} and ${against}${byUser({ user: by, originalUser, remoteAddress })}`,
   ReplayProgressed: ({ replayId, verdicts }) => `${replayId}: ${verdictsText(verdicts)}`,
   ReplayEnded: ({ replayId, outcome, verdicts }) => `${replayId} ${outcome}: ${verdictsText(verdicts)}`,
   LogArchived: ({ number, from, to, events, bytes, by }) =>
-    `period ${number}, ${rangeOf(from, to)}, ${counted(events, 'event')}, ${size(bytes)}${byWhom({ user: by })}`,
-  LogDropped: ({ number, from, to, by }) => `period ${number}, ${rangeOf(from, to)}${byWhom({ user: by })}`,
+    `period ${number}, ${rangeOf(from, to)}, ${counted(events, 'event')}, ${size(bytes)}${byUser({ user: by })}`,
+  LogDropped: ({ number, from, to, by }) => `period ${number}, ${rangeOf(from, to)}${byUser({ user: by })}`,
   LogContinued: ({ logId, events, anchor, by }) =>
-    `from log ${logId}, ${counted(events, 'event')}, anchor ${anchor}${byWhom({ user: by })}`,
+    `from log ${logId}, ${counted(events, 'event')}, anchor ${anchor}${byUser({ user: by })}`,
   AnchorKeyVouched: ({ key, signedBy }) => (key === signedBy ? `key ${key}` : `key ${key}, signed by ${signedBy}`),
   LogAnchored: ({ number, heads, root }) => `anchor ${number}, ${counted(heads, 'stream')}, ${root}`,
 }
@@ -119,7 +119,7 @@ function nameOf({ user, originalUser }: { readonly user: string; readonly origin
   return originalUser === undefined ? user : `${originalUser} as ${user}`
 }
 
-function byWhom({
+function byUser({
   user,
   originalUser,
   remoteAddress,

@@ -34,7 +34,7 @@ export class HeldSlots {
     const own = this.#of(owner.address)
     const free = this.#most - this.#held.size
     if (own >= this.#mostOfOne) return false
-    return free > 0 ? own <= OF_EACH_FREE * free : own === 0 && this.#ofWhoHasMost() !== undefined
+    return free > 0 ? own <= OF_EACH_FREE * free : own === 0 && this.#largestHolding() !== undefined
   }
 
   /**
@@ -44,7 +44,7 @@ export class HeldSlots {
    */
   take({ address }: SlotOwner, giveUp: () => void): (() => void) | undefined {
     if (!this.may({ address, user: '' })) return undefined
-    const taken = this.#held.size < this.#most ? undefined : this.#ofWhoHasMost()
+    const taken = this.#held.size < this.#most ? undefined : this.#largestHolding()
     if (taken) this.#held.delete(taken)
     const held = { address, giveUp }
     this.#held.add(held)
@@ -59,7 +59,7 @@ export class HeldSlots {
   }
 
   /** The newest slot of the owner that holds most, if that is more than one. */
-  #ofWhoHasMost(): Held | undefined {
+  #largestHolding(): Held | undefined {
     const counts = new Map<string, number>()
     for (const { address } of this.#held) counts.set(address, (counts.get(address) ?? 0) + 1)
     const [address, count] = [...counts].reduce((most, one) => (one[1] > most[1] ? one : most), ['', 1])

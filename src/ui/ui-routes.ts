@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type express from 'express'
 import type { Router } from 'express'
-import { sendWho } from '../protocol/log-in/log-in-routes.ts'
+import { sendSessionUser } from '../protocol/log-in/log-in-routes.ts'
 import { HttpProblem } from '../protocol/edge/problem.ts'
 import { pageResource, problemHandler, resourceRouter } from '../protocol/edge/resource.ts'
 
@@ -50,7 +50,7 @@ export function createUiRoutes(folder: string, onError?: (error: unknown) => voi
 
   for (const path of ['/ui', '/ui/groups', '/ui/nodes', '/ui/query/:queryId'])
     pageResource(router, path, { GET: (_request, response) => send(response, 'index.html') })
-  pageResource(router, '/ui/session', { GET: sendWho })
+  pageResource(router, '/ui/session', { GET: sendSessionUser })
   pageResource(router, '/ui/:file', {
     GET(request, response) {
       const { file } = request.params

@@ -214,7 +214,7 @@ const oneAccountIsOneUser: AuditCase = {
   },
 }
 
-const nobodyBecomesAlice: AuditCase = {
+const noUserBecomesAlice: AuditCase = {
   name: 'a token with white space around the user name',
   async run({ guarded, tokenOf }) {
     const names = ['\u00a0alice', '\ufeffalice', 'alice\u2003', 'alice\u3000', ' alice', 'al\u00adice', '\uff41lice']
@@ -401,7 +401,7 @@ const readsUnderFlood: AuditCase = {
   },
 }
 
-const planningBombsHurtNobody: AuditCase = {
+const planningBombsHurtNoUser: AuditCase = {
   name: 'short statements with very expensive plans, during statements of another user',
   async run({ open, size }) {
     const bomber = { 'x-trino-user': 'bomber' }
@@ -442,11 +442,11 @@ async function epochOf({ url }: AuditServer): Promise<string | undefined> {
 
 export const auditCases: readonly AuditCase[] = [
   oneAccountIsOneUser,
-  nobodyBecomesAlice,
+  noUserBecomesAlice,
   peopleBehindOneAddress,
   replayEvents,
   feedReaders,
   readsUnderFlood,
   logOutUnderFlood,
-  planningBombsHurtNobody,
+  planningBombsHurtNoUser,
 ]

@@ -88,7 +88,7 @@ export async function checkStreams(
         broken.push(`${id} ${name}: ${rows} rows, the log says ${state.finished.rows}`)
       }
     } else if (result === 'clean' && state.kind !== 'FAILED' && !why?.startsWith('PAGE_TRANSPORT_ERROR')) {
-      broken.push(`${id} ${name}: the client was told ${why}, the log says ${state.kind}`)
+      broken.push(`${id} ${name}: the client got ${why}, the log says ${state.kind}`)
     }
   }
   return broken

@@ -199,7 +199,7 @@ class Writing {
     const { updateCount, updateType } = rest as { updateCount?: number; updateType?: string }
     const expected = 'rows' in this.#write ? this.#write.rows : undefined
     if (updateCount !== expected || updateType === undefined || data?.[0]?.[0] !== expected) {
-      throw new Wrong(`told ${updateType} ${updateCount} ${JSON.stringify(data)} in place of ${expected}`)
+      throw new Wrong(`the client got ${updateType} ${updateCount} ${JSON.stringify(data)} instead of ${expected}`)
     }
   }
 

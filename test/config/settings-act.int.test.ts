@@ -1463,7 +1463,7 @@ const acts: Record<SettingName, Act> = {
     expect(headers['x-engine-stale']).toBe('4000')
   }),
   archiveAfterMs: busy.act('1s', async ({ url }) => {
-    await waitUntil('what is old leaves the log', async () => {
+    await waitUntil('old records leave the log', async () => {
       await run(url, 'SELECT 1')
       return periodsIn(at('archived')) > 1
     })
@@ -1492,7 +1492,7 @@ const acts: Record<SettingName, Act> = {
   }),
   slowQueryMs: busy.act('0', async ({ url, process }) => {
     const { id } = await run(url, 'SELECT 1')
-    await waitUntil('it is told as slow', () =>
+    await waitUntil('the statement is reported as slow', () =>
       process
         .stdout()
         .split('\n')

@@ -59,7 +59,7 @@ async function reported(type: string): Promise<Record<string, unknown>[]> {
 
 /** Waits until the read models have an event of this type, and returns the first. */
 async function firstReported(type: string): Promise<Record<string, unknown>> {
-  await waitUntil(`${type} is told`, async () => (await reported(type)).length > 0)
+  await waitUntil(`${type} is reported`, async () => (await reported(type)).length > 0)
   return (await reported(type))[0]!
 }
 

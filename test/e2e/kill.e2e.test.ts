@@ -155,9 +155,9 @@ describe('A running query', () => {
     ])
     expect(both.map(({ status }) => status).toSorted()).toEqual([202, 409, 409])
     const first = both.findIndex(({ status }) => status === 202)
-    const who = ['kim', 'alice', 'root'][first]!
-    expect((await endOf(query)).error!.message).toContain(`Message: by ${who}`)
-    expect((await lastEvent(query.id, 'root'))['endedBy']).toMatchObject({ user: who })
+    const killer = ['kim', 'alice', 'root'][first]!
+    expect((await endOf(query)).error!.message).toContain(`Message: by ${killer}`)
+    expect((await lastEvent(query.id, 'root'))['endedBy']).toMatchObject({ user: killer })
   })
 
   it('records both users if the killer acts as another user', async () => {

@@ -67,7 +67,7 @@ it(
     await revoke(dora)
     const gone = await raw(`${server.url}/v1/query`, { headers: bearer(dora) })
     expect(challengeOf(gone.headers['www-authenticate']).initiate).toContain('/initiate/')
-    await waitUntil('the provider is told', () => bed.provider.revoked.includes('dora'))
+    await waitUntil('the provider has revoked the session', () => bed.provider.revoked.includes('dora'))
     bed.provider.lockOut('carol')
     await waitUntil('the token has ended', async () => (await statusOf(carol)) === 401)
     const refused = await raw(`${server.url}/v1/query`, { headers: bearer(carol) })

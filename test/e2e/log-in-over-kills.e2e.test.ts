@@ -221,9 +221,9 @@ it(
       if (name === undefined) throw new Error('The writer blocked none of four users')
       return name
     }
-    await waitUntil('the writer blocks him too', async () => blocked(nextName()))
+    await waitUntil('the writer blocks the user too', async () => blocked(nextName()))
     expect(await as(writer, 'carol', PASSWORD)).toBe(200)
-    await waitUntil('the log has who logged in', async () => (await recorded('LoggedIn')).has('carol password'))
+    await waitUntil('the log has the log-in', async () => (await recorded('LoggedIn')).has('carol password'))
     await waitUntil('the log has one of the guesses', async () =>
       (await recorded('AuthenticationFailed')).has('bob password'),
     )

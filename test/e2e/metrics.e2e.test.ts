@@ -72,7 +72,7 @@ describe('The metrics after a load', () => {
         .map(({ text }) => text)
     }
     // If the wait fails, the assertion below names what is missing.
-    await waitUntil('what is told late is told', async () => {
+    await waitUntil('late metrics have values', async () => {
       // A read that waits until the read models have its own writes.
       await run(base, 'SELECT count(*) FROM system.runtime.queries')
       return (await silent()).every((name) => OF_FAULTS.has(name))

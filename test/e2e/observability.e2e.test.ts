@@ -109,7 +109,7 @@ describe('The metrics pages', () => {
 describe('The log lines', () => {
   it('contain one line for the end of each query, with the id of its trace', async () => {
     const ends = (): Line[] => lines().filter((line) => line.event === 'query.completed')
-    await waitUntil('all ends are told', () => ends().length >= ids.length)
+    await waitUntil('all ends are logged', () => ends().length >= ids.length)
     expect(
       ends()
         .map((line) => line.queryId)
@@ -125,7 +125,7 @@ describe('The log lines', () => {
   it('contain a line with plan and operators for a slow query', async () => {
     const reported = (): Line | undefined =>
       lines().find((line) => line.event === 'query.slow' && JSON.stringify(line['operators']).includes('JOIN'))
-    await waitUntil('it is told', () => reported() !== undefined)
+    await waitUntil('it is reported', () => reported() !== undefined)
     const slow = reported()
     expect(JSON.stringify(slow?.['plan'])).toContain('Join')
     expect(slow?.['sql']).toBeUndefined()

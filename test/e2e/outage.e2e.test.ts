@@ -152,7 +152,7 @@ describe.each(accessModes)('$name', ({ use }) => {
         expect(rows + (await rest(nextUri)).length).toBe(STREAMED_ROWS)
         expectRefused(await raw(`${url}/v1/query`, { headers: json }))
         // For some seconds the process still answers for queries in its memory.
-        await waitUntil('a query is told from memory', async () => {
+        await waitUntil('a query is read from memory', async () => {
           const { id } = await run(url, 'SELECT 1')
           return (await raw(`${url}/v1/query/${id}`)).status === 200
         })
@@ -232,7 +232,10 @@ describe.each(accessModes)('$name', ({ use }) => {
           await killCoordinator('broker')
           await expectOutageAtStart(open)
           expect(await status()).toMatchObject({ database: 'up' })
-          await waitUntil('its state is told', async () => (await raw(open.followed)).json.stats.state === 'STARTING')
+          await waitUntil(
+            'the successor answers with its state',
+            async () => (await raw(open.followed)).json.stats.state === 'STARTING',
+          )
           await goOn()
           await expectEndsWithSuccessor(open)
         },

@@ -6,9 +6,9 @@ import type { StatementJson } from '../support/statement-client.ts'
 
 /* A coordinator that runs one query at a time is killed while statements wait; meanwhile rules and groups change. */
 
-const everybody = { allow: ['execute'] }
+const allUsers = { allow: ['execute'] }
 const guard = createGuard(['ada', 'bob', 'carol', 'robot', 'eve'], {
-  queries: [everybody],
+  queries: [allUsers],
   impersonation: [{ original_user: 'robot', new_user: 'ada' }],
 })
 let server: KillableServer
@@ -86,8 +86,8 @@ it(
     guard.setRules({
       queries: [
         { user: 'bob', allow: [] },
-        { group: 'staff', ...everybody },
-        { user: 'ada|robot', ...everybody },
+        { group: 'staff', ...allUsers },
+        { user: 'ada|robot', ...allUsers },
       ],
     })
     server.kill()

@@ -60,7 +60,7 @@ interface Caller {
 }
 
 const callers = {
-  nobody: { is: 'stranger', headers: () => ({}) },
+  'no credential': { is: 'stranger', headers: () => ({}) },
   'a name alone': { is: 'stranger', headers: () => ({ 'x-trino-user': OWNER }) },
   'a wrong password': { is: 'stranger', headers: () => guard.credentials.password(OWNER, 'guess') },
   'an unknown user': { is: 'stranger', headers: () => guard.credentials.password('zoe') },
@@ -502,7 +502,7 @@ describe('A refusal', () => {
       { user: 'eve', action: 'kill', object: `query of ${OWNER}`, queryId: id },
       { user: 'alice-2', originalUser: 'robot', action: 'results', object: `query of ${OWNER}`, queryId: id },
     ]
-    await waitUntil('all of it is told', async () => (await denied()).length >= wanted.length)
+    await waitUntil('all refusals are recorded', async () => (await denied()).length >= wanted.length)
     const reported = await denied()
     for (const one of wanted)
       expect(reported).toContainEqual({
@@ -532,7 +532,7 @@ describe('A refusal', () => {
           }
       // The feed delivers recorded events within a moment.
       let after: typeof before = []
-      await waitUntil('all is told again', async () => (after = await denied()).length >= before.length)
+      await waitUntil('all refusals are recorded again', async () => (after = await denied()).length >= before.length)
       expect(after).toEqual(before)
     },
   )

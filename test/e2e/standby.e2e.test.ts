@@ -115,7 +115,7 @@ describe.each(accessModes)('$name', ({ use }) => {
       )
       const claims = async (): Promise<boolean> =>
         (await figure(other, 'quipu_epoch_claims_total', { result: 'won' })) === (await claimsOf(other.url))
-      await waitUntil('the claims of the other one are told', claims, 60_000)
+      await waitUntil('the claims of the other coordinator are shown', claims, 60_000)
     })
 
     it('begins when the writer gets SIGTERM, and running queries continue', { timeout: 240_000 }, async () => {

@@ -216,12 +216,12 @@ describe('A crash of the server', () => {
 
 describe.runIf(process.getuid?.() === 0)('A user other than root', () => {
   it('can start and stop the server', { timeout: 240_000 }, async () => {
-    const nobody = { uid: 65534, gid: 65534 }
+    const owner = { uid: 65534, gid: 65534 }
     const parent = join(folder.path, 'open')
     mkdirSync(parent)
     chmodSync(parent, 0o777)
     const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(parent, 'data')], {
-      user: nobody,
+      user: owner,
       cwd: parent,
     })
     expect(await isStarting(await quipu.url)).toBe(false)

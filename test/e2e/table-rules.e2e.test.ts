@@ -297,7 +297,9 @@ describe('Tables under a rules file', () => {
 
   it('changed rules are in force for the next statement; a broken file leaves the old rules in force', async () => {
     writeFileSync(rulesFile, '{ "tables": [')
-    await waitUntil('that is told', async () => (await storedFileEvents()).some(({ type }) => type === 'FileRefused'))
+    await waitUntil('the refused file is recorded', async () =>
+      (await storedFileEvents()).some(({ type }) => type === 'FileRefused'),
+    )
     expect(await run('bob', 'SELECT count(*) FROM nation')).toEqual([[5]])
     const written = { ...rules, tables: [{ user: 'root', privileges: EVERYTHING }] }
     writeFileSync(rulesFile, JSON.stringify(written))
@@ -315,7 +317,7 @@ describe('Tables under a rules file', () => {
         data: { files?: Record<string, string>; session?: { user: string; groups: string[] } }
       }[]
     let reported = await storedFileEvents()
-    await waitUntil('the new rules are told', async () => {
+    await waitUntil('the new rules are recorded', async () => {
       reported = await storedFileEvents()
       const reloaded = reported.find(({ type, data }) => type === 'FileTaken' && data.occasion === 'reload')
       return reported.some(({ type, data }) => type === 'FileKept' && data.digest === reloaded?.data.digest)

@@ -175,7 +175,7 @@ it(
     const env = { ...tls, QUIPU_TLS_CERT: broken.cert, QUIPU_TLS_KEY: broken.key, DATABASE_URL: database.url }
     const quipu = start('coordinator', 'broken', { ...env, QUIPU_SHARED_SECRET: 'a secret that all sides know' })
     const url = await quipu.url
-    await waitUntil('it has told what it shows', async () => (await actsIn(database.url)).length === 1)
+    await waitUntil('the certificate is recorded', async () => (await actsIn(database.url)).length === 1)
     const data = join(folder.path, 'broken')
     const [before] = processesOf(data).children
     for (const path of Object.values(broken)) writeFileSync(path, 'nonsense')

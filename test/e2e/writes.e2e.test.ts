@@ -187,19 +187,19 @@ describe('Statements that write', () => {
   })
 
   it('are recorded with the tables that they wrote, and EXECUTE accepts parameters', { timeout: 240_000 }, async () => {
-    await end('CREATE TABLE memory.default.told (a bigint, b varchar)')
+    await end('CREATE TABLE memory.default.listed (a bigint, b varchar)')
     const prepared = {
       ...trinoHeaders,
-      'x-trino-prepared-statement': `p=${encodeURIComponent('INSERT INTO memory.default.told SELECT nationkey, ? FROM nation')}`,
+      'x-trino-prepared-statement': `p=${encodeURIComponent('INSERT INTO memory.default.listed SELECT nationkey, ? FROM nation')}`,
     }
     expect(await end("EXECUTE p USING 'x'", prepared)).toEqual(counted('INSERT', 25))
-    const { id } = await run(url, 'INSERT INTO memory.default.told (a) SELECT regionkey FROM region')
+    const { id } = await run(url, 'INSERT INTO memory.default.listed (a) SELECT regionkey FROM region')
     const info = (await raw(`${url}/v1/query/${id}`)).json as unknown as Record<string, unknown>
     expect(info).toMatchObject({ updateType: 'INSERT', updateCount: 5, queryType: 'INSERT' })
     expect(info['outputs']).toEqual([
-      expect.objectContaining({ catalogName: 'memory', schema: 'default', table: 'told' }),
+      expect.objectContaining({ catalogName: 'memory', schema: 'default', table: 'listed' }),
     ])
-    await end('DROP TABLE memory.default.told')
+    await end('DROP TABLE memory.default.listed')
   })
 })
 

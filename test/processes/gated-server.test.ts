@@ -205,7 +205,7 @@ it('a gated server closes connections above its total limit', async () => {
   const refused: RefusedConnection[] = []
   gate.onRefusedConnection((reason) => void refused.push(reason))
   expect(await connected(port)).toBeUndefined()
-  await waitUntil('it is told', () => refused.length > 0)
+  await waitUntil('the refusal is reported', () => refused.length > 0)
   expect(new Set(refused)).toEqual(new Set(['connections']))
   for (const socket of held) socket?.destroy()
   await gate.close()

@@ -136,7 +136,7 @@ describe('A server with a certificate', () => {
     const { port, gate } = await served({ QUIPU_REQUEST_HEAD_MS: '300ms' })
     const { text } = await exchange(`http://127.0.0.1:${port}`, bytes)
     expect(text).not.toContain('HTTP')
-    await waitUntil('nobody is connected', async () => (await connections(gate)) === 0)
+    await waitUntil('no client is connected', async () => (await connections(gate)) === 0)
     expect((await get(port)).confidential).toBe(true)
   })
 
@@ -270,12 +270,12 @@ describe('The certificate files of a server', () => {
   ])('change nothing while they %s, which the server reports once, as it does their repair', async (_name, spoil) => {
     const { port, cert, key, news } = await inFolder()
     await spoil({ cert, key })
-    await waitUntil('it is told', () => news.length > 1)
+    await waitUntil('the server reports the files', () => news.length > 1)
     expect(await shownBy(port)).toBe('CN=a')
     await copyFile(pairs.b.cert, cert)
     await copyFile(pairs.b.key, key)
     await waitUntil('b is shown', async () => (await shownBy(port)) === 'CN=b')
-    await waitUntil('it is told', () => news.length > 2)
+    await waitUntil('the server reports the files', () => news.length > 2)
     expect(news.map(({ kind }) => kind)).toEqual(['serves', 'refused', 'serves'])
   })
 

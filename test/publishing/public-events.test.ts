@@ -79,7 +79,7 @@ describe('Schemas of public events', () => {
   })
 
   it.each<[string, unknown, unknown, readonly string[]]>([
-    ['the same', { type: 'string' }, { type: 'string', description: 'told better' }, []],
+    ['the same', { type: 'string' }, { type: 'string', description: 'a better text' }, []],
     [
       'an added field',
       { properties: { a: {} }, required: ['a'] },

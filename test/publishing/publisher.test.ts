@@ -137,7 +137,7 @@ const saved = async (): Promise<number> =>
 it('the publisher sends each event once, in the order of the log, and continues where the previous publisher stopped', async () => {
   const first = publish()
   await appendLives(bed.log, lives(0, 8), 1)
-  await waitUntil('all are told, and it knows', () => reported.sent === 16)
+  await waitUntil('the publisher knows that all are sent', () => reported.sent === 16)
   await first.stop()
   expect(server.taken).toEqual(wanted(0, 8))
   expect(reported).toEqual({ sent: 16, refused: 0, retried: 0 })
@@ -148,13 +148,13 @@ it('the publisher sends each event once, in the order of the log, and continues 
   await appendLives(bed.log, open, 1)
   const second = publish()
   // A publisher that stops before it has the answers sends its events again.
-  await waitUntil('the beginnings are told, and it knows', () => reported.sent === 18)
+  await waitUntil('the publisher knows that the beginnings are sent', () => reported.sent === 18)
   await second.stop()
   await bed.log.append(open[0]!.queryId, open[0]!.events.length, [
     { ...lives(8, 1)[0]!.events.at(-1)!, v: 1, time: '2026-03-01T10:00:01.000Z' },
   ])
   publish()
-  await waitUntil('its end is told', () => server.taken.length === 19)
+  await waitUntil('its end is sent', () => server.taken.length === 19)
   expect(server.taken.slice(16)).toEqual(['START 8', 'START 9', 'COMPLETE 8'])
 })
 
@@ -164,7 +164,7 @@ it('the publisher begins at its given begin if it has no checkpoint, and sends n
   publish()
   await waitUntil('its place is stored', async () => (await saved()) === begin.at[0]!.state.count)
   await appendLives(bed.log, lives(3, 1), 1)
-  await waitUntil('the new one is told', () => server.taken.length === 2)
+  await waitUntil('the new event is sent', () => server.taken.length === 2)
   expect(server.taken).toEqual(wanted(3, 1))
 })
 
@@ -177,7 +177,7 @@ it('the publisher retries while the server is away, and loses no event', async (
   const publisher = publish()
   await appendLives(bed.log, lives(0, 6), 1)
   await waitUntil('it is behind', () => publisher.lagMillis() > 0)
-  await waitUntil('all are told', () => server.taken.length === 12)
+  await waitUntil('all are sent', () => server.taken.length === 12)
   expect(server.taken).toEqual(wanted(0, 6))
   expect(reported.retried).toBeGreaterThanOrEqual(3)
   await waitUntil('it is behind no more', () => publisher.lagMillis() === 0)
@@ -201,7 +201,7 @@ it('the publisher delivers large messages in batches of less than 4 MB of text',
   await appendLives(bed.log, long, 1)
   const publication = openLineage({ namespace: 'n', statements: true, key: Buffer.alloc(32) })
   publish({ destination, publication })
-  await waitUntil('all are told', () => reported.sent === 12)
+  await waitUntil('all are sent', () => reported.sent === 12)
   expect(Math.max(...handed)).toBeLessThan(4_000_000)
 })
 
@@ -210,7 +210,7 @@ it('the publisher does not wait for the checkpoint to be saved, nor for an answe
   const publisher = publish({ checkpoints: { load: (...of) => stored.load(...of), save: () => new Promise(() => {}) } })
   for (let index = 0; index < 2; index++) {
     await appendLives(bed.log, lives(index, 1), 1)
-    await waitUntil('it is told', () => server.taken.length === 2 * index + 2)
+    await waitUntil('it is sent', () => server.taken.length === 2 * index + 2)
   }
   let held = 0
   server.answer = () => void held++
@@ -229,7 +229,7 @@ it('the publisher sends again if no answer comes in time, even after a garbage c
   await appendLives(bed.log, lives(0, 1), 1)
   await waitUntil('it is asked', () => held > 0)
   collect()
-  await waitUntil('all are told', () => server.taken.length >= 2)
+  await waitUntil('all are sent', () => server.taken.length >= 2)
   expect(reported.retried).toBeGreaterThan(0)
 })
 
@@ -243,7 +243,7 @@ it('the publisher reads only the status of an answer, even if the body is long o
   }
   publish({ destination: openLineageServer({ url: server.url }) })
   await appendLives(bed.log, lives(0, 2), 1)
-  await waitUntil('all are told', () => reported.sent === 4)
+  await waitUntil('all are sent', () => reported.sent === 4)
   expect(asked).toEqual(wanted(0, 2))
   expect(reported.retried).toBe(0)
 })
@@ -253,7 +253,7 @@ it('the publisher skips an event that the server refuses with 422, and counts it
     event === 'START 1' ? void response.writeHead(422).end() : take(event, response)
   publish()
   await appendLives(bed.log, lives(0, 3), 1)
-  await waitUntil('the others are told', () => reported.sent === 5)
+  await waitUntil('the others are sent', () => reported.sent === 5)
   expect(server.taken).toEqual(wanted(0, 3).filter((event) => event !== 'START 1'))
   expect(reported).toMatchObject({ sent: 5, refused: 1 })
 })
@@ -263,10 +263,10 @@ it('the publisher sends again the events after the last saved checkpoint', async
   // This publisher is as if killed: it saves no checkpoint.
   const killed = publish({ checkpoints: { load: (...of) => checkpoints.load(...of), save: async () => {} } })
   await appendLives(bed.log, lives(0, 2), 1)
-  await waitUntil('all are told', () => server.taken.length === 4)
+  await waitUntil('all are sent', () => server.taken.length === 4)
   await killed.stop()
   publish()
-  await waitUntil('they are told again', () => server.taken.length === 8)
+  await waitUntil('they are sent again', () => server.taken.length === 8)
   expect(server.taken).toEqual([...wanted(0, 2), ...wanted(0, 2)])
 })
 
@@ -278,7 +278,7 @@ it('the publisher continues after its checkpoint could not be read or saved for 
     ),
   })
   await appendLives(bed.log, lives(0, 2), 1)
-  await waitUntil('all are told', () => server.taken.length === 4)
+  await waitUntil('all are sent', () => server.taken.length === 4)
   await waitUntil('its place is stored', async () => (await saved()) === (await bed.log.tip()).at[0]!.state.count)
 })
 

@@ -90,8 +90,8 @@ describe('The first start', () => {
 describe('A child of the supervisor', () => {
   it('gets its own V8 options after the common ones', async () => {
     const file = join(folder.path, `options-${++number}`)
-    const tells = `writeFileSync(${JSON.stringify(file)}, JSON.stringify(process.execArgv))`
-    const program = `const { writeFileSync } = await import('node:fs'); ${tells}; await ready()`
+    const writesArguments = `writeFileSync(${JSON.stringify(file)}, JSON.stringify(process.execArgv))`
+    const program = `const { writeFileSync } = await import('node:fs'); ${writesArguments}; await ready()`
     const { supervisor } = supervise(program, undefined, undefined, ['--heap-growing-percent=300'])
     await supervisor.start()
     const options = JSON.parse(readFileSync(file, 'utf8')) as string[]

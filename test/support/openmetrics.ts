@@ -36,7 +36,7 @@ export function parseOpenMetrics(text: string): readonly Sample[] {
     if (meta) {
       const [, what, name = '', value = ''] = meta
       if (name !== family) {
-        if (done.has(name)) throw new Error(`family ${name} is told of twice`)
+        if (done.has(name)) throw new Error(`family ${name} is exported twice`)
         done.add(name)
         family = name
         type = ''

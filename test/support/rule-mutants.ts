@@ -119,7 +119,7 @@ export async function survivors(
     }).catch((failed: { stdout: string; stderr: string }) => failed)
     const reported = `${stdout}\n${stderr}`.split('Unit Testing:').slice(1)
     if (reported.length !== files.length)
-      throw new Error(`promtool told of ${reported.length} of ${files.length} mutants`)
+      throw new Error(`promtool reported ${reported.length} of ${files.length} mutants`)
     for (const one of reported) {
       const file = one.trim().split(/\s/)[0]!
       if (one.includes('SUCCESS')) alive.push(names.get(file) ?? file)

@@ -65,7 +65,7 @@ export interface Connector {
    * The splits as an engine gets them: with rows that only the coordinator knows. Called in the coordinator just before
    * each attempt of a task; the added rows are part of no event. Absent when splits are complete as they are listed.
    * @param columns columns that will be read: values of others may be left out
-   * @param asker the user, who gets only the rows that they may see
+   * @param asker the user; the splits have only the rows that they may see
    * @throws EngineError EXCEEDED_LOCAL_MEMORY_LIMIT when there are too many rows to hold in memory
    */
   loadSplits?(

@@ -7,7 +7,7 @@ import type { StreamSpan } from './ended-streams.ts'
 export interface StreamsOfLog {
   /** Queries without an end, in the order of their creation. */
   readonly open: readonly QueryId[]
-  /** Events of an open query, or of one that ended lately, if they are in memory. */
+  /** Events of an open query, or of a query that ended lately, if they are in memory. */
   get(stream: string): readonly Recorded[] | undefined
 }
 

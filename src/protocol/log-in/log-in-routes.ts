@@ -124,7 +124,7 @@ export function createLogInRoutes(deps: LogInDeps): Router {
 }
 
 /** Sends the caller's user, for the page. */
-export function sendWho(request: express.Request, response: express.Response): void {
+export function sendSessionUser(request: express.Request, response: express.Response): void {
   const caller = callerOf(request)
   const { user, method } = caller.kind === 'principal' ? caller.principal : { user: null, method: null }
   // Only a session can log out: a browser cannot drop a password or a certificate that it sends by itself.

@@ -16,7 +16,7 @@ export type TakenRenewal =
 export interface RenewalStore {
   /** Stores the data of a session. @param id of the session */
   keep(id: string, secrets: string, forMs: number): Promise<void>
-  /** Takes the data for a request to the provider. Nobody else can take it for {@link BUSY_MS}. */
+  /** Takes the data for a request to the provider. No other caller can take it for {@link BUSY_MS}. */
   take(id: string): Promise<TakenRenewal>
   /** Replaces the data that was taken. @returns false when it was dropped meanwhile */
   put(id: string, secrets: string, forMs: number): Promise<boolean>

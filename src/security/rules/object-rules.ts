@@ -10,7 +10,7 @@ import { namePattern, type NamePattern } from './java-regex.ts'
 import type { ObjectSections, TableRule } from './object-sections.ts'
 import type { SystemSections } from './system-sections.ts'
 import { remembering } from './remembering.ts'
-import { isAbout, identityKey, type Whom } from './rule-patterns.ts'
+import { isAbout, identityKey, type RuleSubject } from './rule-patterns.ts'
 
 /** Trino adds this rule: every user may read the server's own tables. */
 const SYSTEM_CATALOG: NonNullable<ObjectSections['catalogs']>[number] = {
@@ -48,7 +48,7 @@ function rightsOf(
   given: ReadonlyMap<TableRule, TableRights>,
   identity: Pick<Identity, 'user' | 'groups'>,
 ): ObjectRights {
-  const own = <R extends Whom>(rules: readonly R[] | undefined): readonly R[] | undefined =>
+  const own = <R extends RuleSubject>(rules: readonly R[] | undefined): readonly R[] | undefined =>
     rules?.filter((rule) => isAbout(rule, identity))
   const catalogs = own(sections.catalogs && [...sections.catalogs, SYSTEM_CATALOG])
   const schemas = own(sections.schemas)

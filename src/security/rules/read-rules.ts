@@ -8,7 +8,7 @@ import {
 } from 'jsonc-parser'
 import type { z } from 'zod'
 import { inSlices } from './read-in-slices.ts'
-import type { Whom } from './rule-patterns.ts'
+import type { RuleSubject } from './rule-patterns.ts'
 import { rulesSchema, type RulesFile } from './rules-schema.ts'
 
 /**
@@ -44,7 +44,7 @@ export async function readRulesInSlices(text: string, nextSlice: () => Promise<v
     if (rules === null) continue
     read[name] = await inSlices(rules, nextSlice, (some) => {
       const now: readonly object[] = rulesSchema.parse({ [name]: some })[name as keyof RulesFile] ?? []
-      for (const rule of now) prepareWhom(rule)
+      for (const rule of now) prepareSubject(rule)
       return now
     })
   }
@@ -53,8 +53,8 @@ export async function readRulesInSlices(text: string, nextSlice: () => Promise<v
 }
 
 /** Compiles the patterns for users and groups. The first statement of a user matches those of all rules at once. */
-function prepareWhom(rule: object): void {
-  const { user, group }: Partial<Whom> = rule
+function prepareSubject(rule: object): void {
+  const { user, group }: Partial<RuleSubject> = rule
   user?.prepare()
   group?.prepare()
 }

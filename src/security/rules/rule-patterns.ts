@@ -31,7 +31,7 @@ export function section<T extends z.ZodType>(rule: T) {
 /** The keys of a rule that say which users it applies to. */
 export const subject = { user: pattern, role: pattern, group: pattern }
 
-export interface Whom {
+export interface RuleSubject {
   readonly user: NamePattern | undefined
   readonly role: NamePattern | undefined
   readonly group: NamePattern | undefined
@@ -43,7 +43,7 @@ export function identityKey({ user, groups }: Pick<Identity, 'user' | 'groups'>)
 }
 
 /** Whether a rule applies to a user. Users have no roles here, so a rule for a role applies to nobody. */
-export function isAbout(rule: Whom, { user, groups }: Pick<Identity, 'user' | 'groups'>): boolean {
+export function isAbout(rule: RuleSubject, { user, groups }: Pick<Identity, 'user' | 'groups'>): boolean {
   return (
     rule.role === undefined &&
     (rule.user?.matches(user) ?? true) &&

@@ -75,7 +75,7 @@ describe('A table in a folder with a path that the engine cannot read', () => {
   it.each([
     ['of the table', 'b\\*', (location: string) => renameSync(join(location, 's/b'), join(location, 's/b\\*')), 's'],
     ['of the schema', 'b', (location: string) => renameSync(join(location, 's'), join(location, 's\\[')), 's\\['],
-  ])('is refused with its name, and can be dropped: the folder %s', async (_whose, table, rename, schema) => {
+  ])('is refused with its name, and can be dropped: the folder %s', async (_kind, table, rename, schema) => {
     const location = mkdtempSync(join(root, 'odd-'))
     const connector = emptyLake(location)
     const writes = tableWrites(connector, duckdb)

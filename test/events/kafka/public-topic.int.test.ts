@@ -81,8 +81,8 @@ describe.runIf(await kafkaIsAvailable())('The public topic', () => {
   })
 
   it('reports a trouble, and throws nothing, if no broker answers', async () => {
-    const nobody = publicTopic([`127.0.0.1:${await freePort()}`])
-    expect(await nobody.deliver(messages(0, 1))).toMatchObject({
+    const unreachable = publicTopic([`127.0.0.1:${await freePort()}`])
+    expect(await unreachable.deliver(messages(0, 1))).toMatchObject({
       taken: 0,
       refused: [],
       trouble: expect.any(String) as string,

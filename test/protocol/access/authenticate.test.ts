@@ -261,10 +261,10 @@ describe('Rights over queries', () => {
         identity,
         owner,
         fc.constantFrom('view', 'kill', 'results', 'cancel', 'list'),
-        (who, query, action) => {
-          const self = who.originalUser ?? who.user
-          const isOwn = who.user === query.user || (query.originalUser !== undefined && query.originalUser === self)
-          expect(authorize(who as Identity, { action: action as 'view', query })).toBe(isOwn)
+        (caller, query, action) => {
+          const self = caller.originalUser ?? caller.user
+          const isOwn = caller.user === query.user || (query.originalUser !== undefined && query.originalUser === self)
+          expect(authorize(caller as Identity, { action: action as 'view', query })).toBe(isOwn)
         },
       ),
     )

@@ -456,7 +456,7 @@ it(
       await feed.received(2)
       await server.kill('SIGKILL')
       const appending = away.log.append(testQueryId(1), 2, events.slice(2))
-      await waitUntil('a new reader is told', async () => {
+      await waitUntil('a new reader gets the event', async () => {
         const response = await fetch(url)
         await response.body?.cancel()
         return response.status === 503 && response.headers.get('retry-after') === '1'

@@ -470,29 +470,29 @@ describe('system.history', () => {
       (table: string, id: string) => `SELECT ${id}, 1 FROM ${table} ORDER BY ${id} LIMIT 10000`,
     )
     await fc.assert(
-      fc.asyncProperty(asker, fc.constantFrom(...tables), statements, async (who, table, make) => {
+      fc.asyncProperty(asker, fc.constantFrom(...tables), statements, async (caller, table, make) => {
         const statement = make(table, idOf[table] ?? 'query_id')
         const all = (await run(statement, root, allowAll)).rows
-        const seesAll = rules(who, { action: 'viewAll' })
+        const seesAll = rules(caller, { action: 'viewAll' })
         const mine = all.filter(([id]) => {
           const query = ownerOf.get(id)
-          return seesAll || (query !== undefined && rules(who, { action: 'list', query }))
+          return seesAll || (query !== undefined && rules(caller, { action: 'list', query }))
         })
-        expect(sorted((await run(statement, { ...who, owner: knownOwner(who.user) }, rules)).rows)).toEqual(
+        expect(sorted((await run(statement, { ...caller, owner: knownOwner(caller.user) }, rules)).rows)).toEqual(
           sorted(mine),
         )
       }),
       { numRuns: 25 },
     )
     await fc.assert(
-      fc.asyncProperty(asker, fc.constantFrom(...Object.entries(persons)), async (who, [table, [original, sum]]) => {
+      fc.asyncProperty(asker, fc.constantFrom(...Object.entries(persons)), async (caller, [table, [original, sum]]) => {
         const statement = `SELECT user, ${original}, count(*), sum(${sum}) FROM ${table} GROUP BY 1, 2`
         const all = (await run(statement, root, allowAll)).rows
         const mine = all.filter(
           ([user, by]) =>
-            rules(who, { action: 'viewAll' }) || user === who.user || (by !== null && by === posterOf(who)),
+            rules(caller, { action: 'viewAll' }) || user === caller.user || (by !== null && by === posterOf(caller)),
         )
-        expect(sorted((await run(statement, { ...who, owner: knownOwner(who.user) }, rules)).rows)).toEqual(
+        expect(sorted((await run(statement, { ...caller, owner: knownOwner(caller.user) }, rules)).rows)).toEqual(
           sorted(mine),
         )
       }),

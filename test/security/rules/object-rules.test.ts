@@ -13,7 +13,7 @@ const SCHEMAS = ['a', 'b']
 const TABLES = ['t', 'u']
 
 const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
-const who = {
+const subject = {
   user: optional(fc.constantFrom('ada', 'bob|eve', '.*')),
   group: optional(fc.constantFrom('staff', 'st.*', 'nobody')),
   role: fc.option(fc.constantFrom('admin'), { nil: undefined, freq: 9 }),
@@ -24,10 +24,12 @@ const table = optional(fc.constantFrom('t', '[tu]'))
 const access = fc.constantFrom('all', 'READ-ONLY', 'none', 'owner', true, false)
 const privileges = fc.subarray(['SELECT', 'INSERT', 'OWNERSHIP', 'GRANT_SELECT'] as const)
 const rules = fc.record({
-  catalogs: optional(fc.array(fc.record({ ...who, catalog, allow: access }), { maxLength: 4 })),
-  schemas: optional(fc.array(fc.record({ ...who, catalog, schema, owner: fc.boolean() }), { maxLength: 3 })),
-  tables: optional(fc.array(fc.record({ ...who, catalog, schema, table, privileges }), { maxLength: 4 })),
-  catalog_session_properties: optional(fc.array(fc.record({ ...who, catalog, allow: fc.boolean() }), { maxLength: 2 })),
+  catalogs: optional(fc.array(fc.record({ ...subject, catalog, allow: access }), { maxLength: 4 })),
+  schemas: optional(fc.array(fc.record({ ...subject, catalog, schema, owner: fc.boolean() }), { maxLength: 3 })),
+  tables: optional(fc.array(fc.record({ ...subject, catalog, schema, table, privileges }), { maxLength: 4 })),
+  catalog_session_properties: optional(
+    fc.array(fc.record({ ...subject, catalog, allow: fc.boolean() }), { maxLength: 2 }),
+  ),
 })
 
 /** A plain model of the rules in the documentation of Trino. */

@@ -24,17 +24,17 @@ const WHOLE = `{
   "principals": [{ "principal": "([^/]+)(/.*)?@example.com", "principal_to_user": "$1", "allow": true }]
 }`
 
-const who = (user: string, groups: readonly string[] = []): Identity => ({ user, groups })
+const identity = (user: string, groups: readonly string[] = []): Identity => ({ user, groups })
 
 describe('A rules file', () => {
   it('is read completely if it is a file of Trino', () => {
     const rules = queryRulesOf(readRules(WHOLE))
-    expect(rules.queries(who('bob'), 'kill', 'alice')).toBe(true)
-    expect(rules.execute(who('bob'))).toBe(false)
-    expect(rules.execute(who('eve'))).toBe(true)
-    expect(rules.impersonation(who('alice'), 'bob')).toBe(true)
-    expect(rules.impersonation(who('bob'), 'alice')).toBe(false)
-    expect(rules.system(who('admin'), 'write')).toBe(true)
+    expect(rules.queries(identity('bob'), 'kill', 'alice')).toBe(true)
+    expect(rules.execute(identity('bob'))).toBe(false)
+    expect(rules.execute(identity('eve'))).toBe(true)
+    expect(rules.impersonation(identity('alice'), 'bob')).toBe(true)
+    expect(rules.impersonation(identity('bob'), 'alice')).toBe(false)
+    expect(rules.system(identity('admin'), 'write')).toBe(true)
     expect(rules.setUser('ada/host@example.com', 'ada')).toBe(true)
   })
 
@@ -124,7 +124,7 @@ describe('Rules that are read in slices', () => {
       JSON.parse(JSON.stringify(rules, (_, value: unknown) => (value instanceof Set ? [...value] : value)))
     expect(plain(read)).toEqual(plain(readRules(text)))
     const [of, at] = [queryRulesOf(read), queryRulesOf(readRules(text))]
-    for (const user of ['bob', 'eve']) expect(of.execute(who(user))).toBe(at.execute(who(user)))
+    for (const user of ['bob', 'eve']) expect(of.execute(identity(user))).toBe(at.execute(identity(user)))
   })
 })
 
@@ -133,15 +133,15 @@ describe('Impersonation', () => {
 
   it('inserts groups of the original user as literal text', () => {
     const { impersonation } = rules({ original_user: '(.*)@(?<org>[a-z]+)', new_user: 'svc_$1|${org}_ops|[$1]|\\$1' })
-    expect(impersonation(who('ada@acme'), 'svc_ada')).toBe(true)
-    expect(impersonation(who('ada@acme'), 'acme_ops')).toBe(true)
-    expect(impersonation(who('ada@acme'), '$')).toBe(true)
-    expect(impersonation(who('ada@acme'), '$1')).toBe(true)
-    expect(impersonation(who('ada@acme'), 'svc_bob')).toBe(false)
-    expect(impersonation(who('.*@acme'), 'svc_root')).toBe(false)
-    expect(impersonation(who('.*@acme'), 'svc_.*')).toBe(true)
-    expect(impersonation(who('a\\Eb@acme'), 'svc_a\\Eb')).toBe(true)
-    expect(impersonation(who('x|root@acme'), 'root')).toBe(false)
+    expect(impersonation(identity('ada@acme'), 'svc_ada')).toBe(true)
+    expect(impersonation(identity('ada@acme'), 'acme_ops')).toBe(true)
+    expect(impersonation(identity('ada@acme'), '$')).toBe(true)
+    expect(impersonation(identity('ada@acme'), '$1')).toBe(true)
+    expect(impersonation(identity('ada@acme'), 'svc_bob')).toBe(false)
+    expect(impersonation(identity('.*@acme'), 'svc_root')).toBe(false)
+    expect(impersonation(identity('.*@acme'), 'svc_.*')).toBe(true)
+    expect(impersonation(identity('a\\Eb@acme'), 'svc_a\\Eb')).toBe(true)
+    expect(impersonation(identity('x|root@acme'), 'root')).toBe(false)
   })
 
   it('follows the first matching rule, ignores rules with a role, and is refused without a match', () => {
@@ -151,9 +151,9 @@ describe('Impersonation', () => {
       { original_role: '.*', new_user: '.*' },
       { new_user: 'guest' },
     )
-    expect(['root', 'bob'].map((user) => impersonation(who('etl'), user))).toEqual([false, true])
-    expect(['guest', 'bob'].map((user) => impersonation(who('eve'), user))).toEqual([true, false])
-    expect(queryRulesOf(readRules('{}')).impersonation(who('etl'), 'bob')).toBe(false)
+    expect(['root', 'bob'].map((user) => impersonation(identity('etl'), user))).toEqual([false, true])
+    expect(['guest', 'bob'].map((user) => impersonation(identity('eve'), user))).toEqual([true, false])
+    expect(queryRulesOf(readRules('{}')).impersonation(identity('etl'), 'bob')).toBe(false)
   })
 })
 
@@ -171,9 +171,9 @@ describe('The rules for system information', () => {
         }),
       ),
     )
-    const of = (user: string) => (['read', 'write'] as const).filter((access) => rules.system(who(user), access))
+    const of = (user: string) => (['read', 'write'] as const).filter((access) => rules.system(identity(user), access))
     expect([of('ops'), of('eve'), of('bob')]).toEqual([['read', 'write'], [], ['read']])
-    expect(queryRulesOf(readRules('{}')).system(who('ops'), 'read')).toBe(false)
+    expect(queryRulesOf(readRules('{}')).system(identity('ops'), 'read')).toBe(false)
   })
 })
 
@@ -200,8 +200,8 @@ describe('The rules for principals', () => {
 
   it('allow any user if missing, and also allow impersonation if they are the only section', () => {
     expect(queryRulesOf(readRules('{}')).setUser(undefined, 'root')).toBe(true)
-    expect(queryRulesOf(readRules('{}')).impersonation(who('etl'), 'bob')).toBe(false)
-    expect(rules({ principal: '.*', user: '.*', allow: true }).impersonation(who('etl'), 'bob')).toBe(true)
+    expect(queryRulesOf(readRules('{}')).impersonation(identity('etl'), 'bob')).toBe(false)
+    expect(rules({ principal: '.*', user: '.*', allow: true }).impersonation(identity('etl'), 'bob')).toBe(true)
   })
 })
 
@@ -228,7 +228,7 @@ describe('The rules for queries', () => {
         const fits = (regex: string | undefined, all: readonly string[]) =>
           regex === undefined || all.some((one) => new RegExp(`^(?:${regex})$`).test(one))
         const mine = written?.filter((one) => one.role === undefined && fits(one.user, [user]) && fits(one.group, of))
-        const self = who(user, of)
+        const self = identity(user, of)
         const first = (owner: string) => mine?.find((one) => fits(one.queryOwner, [owner]))
         for (const owner of names)
           for (const action of ['view', 'kill'] as const) {
@@ -251,7 +251,7 @@ describe('The rules for queries', () => {
 
   it('tell whether a user sees all queries, some, or only their own', () => {
     const sight = (...queries: object[]) =>
-      queryRulesOf(readRules(JSON.stringify({ queries }))).sight(who('auditor', ['audit']))
+      queryRulesOf(readRules(JSON.stringify({ queries }))).sight(identity('auditor', ['audit']))
     expect(sight({ user: 'auditor', queryOwner: '.*', allow: ['view'] })).toBe('all')
     expect(sight({ group: 'audit', allow: ['view'] })).toBe('all')
     expect(sight({ queryOwner: 'root', allow: [] }, { group: 'audit', allow: ['view'] })).toBe('some')

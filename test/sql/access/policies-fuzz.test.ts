@@ -60,8 +60,8 @@ const TYPES: Readonly<Record<string, string>> = {
  * The relations that `ana` reads: the table, and views that run with the rules of `ana`, or with those of their owner
  * below the rules of `ana`.
  */
-const ways = ['t', 'invoked', 'owned', 'both'] as const
-type Way = (typeof ways)[number]
+const relations = ['t', 'invoked', 'owned', 'both'] as const
+type RelationName = (typeof relations)[number]
 
 function ruleOf(user: string, table: string, { filter, masks, hidden }: Policy): object {
   const columns = COLUMNS.flatMap((name) => {
@@ -197,18 +197,18 @@ const statement = fc.oneof(
 )
 
 interface Drawn {
-  readonly way: Way
+  readonly relation: RelationName
   /** The rules of ana and of the view's owner, as indexes into `POLICIES`. */
-  readonly hers: number
-  readonly owners: number
+  readonly readerPolicy: number
+  readonly ownerPolicy: number
   readonly text: string
 }
 
 const policy = fc.nat({ max: POLICIES.length - 1 })
 const drawn: fc.Arbitrary<Drawn> = fc.record({
-  way: fc.constantFrom(...ways),
-  hers: policy,
-  owners: policy,
+  relation: fc.constantFrom(...relations),
+  readerPolicy: policy,
+  ownerPolicy: policy,
   text: statement,
 })
 
@@ -239,11 +239,15 @@ describe('Tables and views under row filters, column masks and forbidden columns
   })
   afterAll(() => runner.close())
 
-  function ana({ way, hers, owners }: Pick<Drawn, 'way' | 'hers' | 'owners'>): Partial<SessionContext> {
+  function ana({
+    relation,
+    readerPolicy,
+    ownerPolicy,
+  }: Pick<Drawn, 'relation' | 'readerPolicy' | 'ownerPolicy'>): Partial<SessionContext> {
     const rules = {
       tables: [
-        ruleOf('ana', way === 't' || way === 'invoked' ? 't' : 'owned', POLICIES[hers]!),
-        ruleOf('olga', 't', POLICIES[owners]!),
+        ruleOf('ana', relation === 't' || relation === 'invoked' ? 't' : 'owned', POLICIES[readerPolicy]!),
+        ruleOf('olga', 't', POLICIES[ownerPolicy]!),
         { privileges: ['SELECT', 'GRANT_SELECT'] },
       ],
     }
@@ -252,20 +256,20 @@ describe('Tables and views under row filters, column masks and forbidden columns
   }
 
   /** The name of the prepared table that ana must see, or undefined if ana may not read the columns. */
-  function model({ way, hers, owners, text }: Drawn): string | undefined {
-    const own = way === 't' || way === 'invoked'
+  function model({ relation, readerPolicy, ownerPolicy, text }: Drawn): string | undefined {
+    const own = relation === 't' || relation === 'invoked'
     // A view reads all columns of the relation below it.
-    const asked = way === 't' || way === 'owned' ? namedIn(text) : COLUMNS
-    if (asked.some((name) => POLICIES[hers]!.hidden.includes(name))) return undefined
-    if (own) return `seen_${hers}`
-    return POLICIES[owners]!.hidden.length > 0 ? undefined : `seen_${owners}_${hers}`
+    const asked = relation === 't' || relation === 'owned' ? namedIn(text) : COLUMNS
+    if (asked.some((name) => POLICIES[readerPolicy]!.hidden.includes(name))) return undefined
+    if (own) return `seen_${readerPolicy}`
+    return POLICIES[ownerPolicy]!.hidden.length > 0 ? undefined : `seen_${ownerPolicy}_${readerPolicy}`
   }
 
   async function answer(sql: string, as?: Partial<SessionContext>): Promise<string> {
     return reported(await runner.outcome(sql, as))
   }
 
-  const under = ({ text, way }: Drawn): string => text.replaceAll('TABLE ', `${way} `)
+  const under = ({ text, relation }: Drawn): string => text.replaceAll('TABLE ', `${relation} `)
 
   it('give the same answers as a table with only what the rules leave', async () => {
     await fc.assert(

@@ -67,7 +67,7 @@ export interface StatementServiceDeps extends SubmitDeps {
 }
 
 /**
- * The statements of clients. Which part answers depends on where the query is:
+ * The statements of clients. The state of the query decides which part answers:
  *
  * ```
  * submit ──────────────────────────► submit-statement.ts ──► the registry

@@ -163,8 +163,8 @@ describe('A statement at a cluster', () => {
     cluster.stop()
     await expect(post()).rejects.toEqual(lost('unreachable'))
     // No server listens at this port, and none of another test ever does.
-    const nobody = { ...cluster.target, url: new URL('http://127.0.0.1:1') }
-    await expect(relay.post(nobody, statement, new AbortController().signal)).rejects.toEqual(lost('unreachable'))
+    const unreachable = { ...cluster.target, url: new URL('http://127.0.0.1:1') }
+    await expect(relay.post(unreachable, statement, new AbortController().signal)).rejects.toEqual(lost('unreachable'))
   })
 })
 

@@ -216,37 +216,42 @@ it('`choose` gives the result of the first matching selector in the file', () =>
 
 it('a change of rules that is applied in slices gives the same groups as a start with the new rules', async () => {
   await fc.assert(
-    fc.asyncProperty(drawnRules, drawnRules, fc.infiniteStream(fc.constantFrom(...users)), async (one, other, who) => {
-      const come = async (here: ConfiguredGroups, user: string) => {
-        try {
-          const group = here.groupOf(of(user).statement)
-          return await here.enter(of(user, { group, recovered: true })).slot
-        } catch {
-          return 'refused'
+    fc.asyncProperty(
+      drawnRules,
+      drawnRules,
+      fc.infiniteStream(fc.constantFrom(...users)),
+      async (one, other, userStream) => {
+        const come = async (here: ConfiguredGroups, user: string) => {
+          try {
+            const group = here.groupOf(of(user).statement)
+            return await here.enter(of(user, { group, recovered: true })).slot
+          } catch {
+            return 'refused'
+          }
         }
-      }
-      const names = [...who.take(420)]
-      const now = bedOf(one)
-      const led = names.filter((user) => groups.groupOf(of(user).statement) !== '')
-      const places = led.slice(0, -10).map((user) => come(groups, user))
-      now.rules = other
-      groups.check()
-      // Queries that arrive now get a group by the old rules, and then by the new rules like the others.
-      places.push(...led.slice(-10).map((user) => come(groups, user)))
-      for (const deadline = performance.now() + 60_000; groups.isDeciding && performance.now() < deadline;)
-        await new Promise((resolve) => setImmediate(resolve))
-      const changed = groups
-      bedOf(other)
-      const fresh = led.filter((user) => groups.groupOf(of(user).statement) !== '')
-      for (const user of fresh) void come(groups, user)
-      expect(changed.figures()).toEqual(groups.figures())
-      const refused = (await Promise.all(places.map((slot) => placeNow({ slot } as never)))).filter(
-        (each) => (each as unknown) === 'refused',
-      )
-      expect(refused).toHaveLength(led.length - fresh.length)
-      changed.stop()
-      groups.stop()
-    }),
+        const names = [...userStream.take(420)]
+        const now = bedOf(one)
+        const led = names.filter((user) => groups.groupOf(of(user).statement) !== '')
+        const places = led.slice(0, -10).map((user) => come(groups, user))
+        now.rules = other
+        groups.check()
+        // Queries that arrive now get a group by the old rules, and then by the new rules like the others.
+        places.push(...led.slice(-10).map((user) => come(groups, user)))
+        for (const deadline = performance.now() + 60_000; groups.isDeciding && performance.now() < deadline;)
+          await new Promise((resolve) => setImmediate(resolve))
+        const changed = groups
+        bedOf(other)
+        const fresh = led.filter((user) => groups.groupOf(of(user).statement) !== '')
+        for (const user of fresh) void come(groups, user)
+        expect(changed.figures()).toEqual(groups.figures())
+        const refused = (await Promise.all(places.map((slot) => placeNow({ slot } as never)))).filter(
+          (each) => (each as unknown) === 'refused',
+        )
+        expect(refused).toHaveLength(led.length - fresh.length)
+        changed.stop()
+        groups.stop()
+      },
+    ),
     { numRuns: 40 },
   )
 })
