@@ -153,6 +153,12 @@ export class AccessControl {
       throw accessDenied(`Cannot show tables of schema ${catalog}.${schema}`)
   }
 
+  checkShowFunctions(catalog: string, schema: string): void {
+    this.checkCatalog(catalog)
+    if (!this.#rights.showsSchema(catalog, schema))
+      throw accessDenied(`Cannot show functions of schema ${catalog}.${schema}`)
+  }
+
   showsTable(name: ObjectName): boolean {
     const { catalog, schema } = name
     return this.#rights.showsCatalog(catalog) && (this.#rights.ownsSchema(catalog, schema) || this.#hasAny(name))

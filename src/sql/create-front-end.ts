@@ -31,7 +31,8 @@ import type {
 import { analyzeProcedureCall } from './statements/call-statements.ts'
 import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './statements/described-statements.ts'
 import { checkPrepared, deallocate, notPrepared, prepare } from './statements/prepared-statements.ts'
-import { refuse } from './statements/refused-statements.ts'
+import { createFunction, dropFunction } from './statements/function-statements.ts'
+import { changesNothing, refuse } from './statements/refused-statements.ts'
 import { sessionEffect, useSchema, withSession, type SessionEffect } from './statements/session-statements.ts'
 import { rowsQuery, type RowsQuery } from './statements/rows-query.ts'
 import { showQuery } from './statements/show-statements.ts'
@@ -240,14 +241,18 @@ async function analyzeOther(
       return analyzeGenerated(await showQuery(input, statement), input)
     case 'Call':
       return analyzeProcedureCall(input, statement, checked(innerQueries(input, parameters)))
+    case 'DropFunction':
+      return remembered(dropFunction(input, statement))
+    case 'CreateFunction':
+      return createFunction(input, statement)
     default: {
       // A view's query is planned when the view is read.
       const asked: StatementInput = statement.kind === 'CreateView' ? { ...input, unplanned: true } : input
       const analyze = innerQueries(asked, parameters)
       await checkWrite(input, statement, async (query) => (await analyze(query)).columns)
-      return isConnectorStatement(statement)
-        ? analyzeWrite(input, statement, checked(analyze))
-        : refuse(input, statement)
+      if (isConnectorStatement(statement)) return analyzeWrite(input, statement, checked(analyze))
+      const nothing = changesNothing(statement)
+      return nothing === undefined ? refuse(input, statement) : remembered(nothing)
     }
   }
 }

@@ -3,6 +3,7 @@ import type { Statement } from '../syntax/ast-statements.ts'
 import { errorAt } from '../analyzer/context.ts'
 import { accessDenied } from '../access-control.ts'
 import type { StatementInput } from '../statement-input.ts'
+import type { SessionEffect } from './session-statements.ts'
 
 /** Operations that no connector here supports, in the words of Trino's connectors. */
 const words: Readonly<Partial<Record<Statement['kind'], string>>> = {
@@ -17,9 +18,9 @@ const words: Readonly<Partial<Record<Statement['kind'], string>>> = {
   RenameColumn: 'renaming columns',
   SetColumnType: 'setting column types',
   DropNotNullConstraint: 'dropping a not null constraint',
+  RenameView: 'renaming views',
   SetProperties: 'setting table properties',
   CreateMaterializedView: 'creating materialized views',
-  RenameView: 'renaming views',
   Analyze: 'analyze',
 }
 
@@ -31,8 +32,6 @@ function unsupported(doing: string): EngineError {
 function wordsOf(kind: Statement['kind']): string {
   return kind.replace(/([a-z])([A-Z])/g, '$1 $2').toUpperCase()
 }
-
-const functionSchema = 'Catalog and schema must be specified when function schema is not configured'
 
 /** Refuses statements that parse but are not supported, in Trino's words if Trino refuses them too. */
 export function refuse(input: StatementInput, node: Statement): never {
@@ -46,9 +45,6 @@ export function refuse(input: StatementInput, node: Statement): never {
       throw new EngineError('NOT_SUPPORTED', 'CREATE CATALOG is not supported by the static catalog store')
     case 'DropCatalog':
       throw new EngineError('NOT_SUPPORTED', 'DROP CATALOG is not supported by the static catalog store')
-    case 'CreateFunction':
-    case 'DropFunction':
-      throw errorAt(input, node, 'NOT_SUPPORTED', functionSchema)
     case 'SetAuthorization':
       throw unsupported(`setting an owner on a ${node.entityKind.toLowerCase()}`)
     case 'CommentOn':
@@ -58,5 +54,20 @@ export function refuse(input: StatementInput, node: Statement): never {
       if (doing !== undefined) throw unsupported(doing)
       throw errorAt(input, node, 'NOT_SUPPORTED', `${wordsOf(node.kind)} is not supported`)
     }
+  }
+}
+
+/**
+ * The effect of a statement that names a materialized view which does not exist and allows this by IF EXISTS: the
+ * checks have refused all other names. Undefined for any other statement.
+ */
+export function changesNothing(node: Statement): SessionEffect | undefined {
+  switch (node.kind) {
+    case 'DropMaterializedView':
+      return { updateType: 'DROP MATERIALIZED VIEW', changes: [] }
+    case 'RenameMaterializedView':
+      return { updateType: 'RENAME MATERIALIZED VIEW', changes: [] }
+    default:
+      return undefined
   }
 }

@@ -7,7 +7,7 @@ import { functionFamilies, nameOf } from '../functions/function-table.ts'
 import { parseSignature } from '../functions/signature.ts'
 import type { QualifiedName } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
-import type { LikeClause, ShowColumns, ShowStatement, ShowTables } from '../syntax/ast-statements.ts'
+import type { LikeClause, ShowColumns, ShowFunctions, ShowStatement, ShowTables } from '../syntax/ast-statements.ts'
 import type { AnyNode } from '../syntax/tree.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { typeName } from '../types/type-text.ts'
@@ -50,7 +50,7 @@ async function shownRows(input: StatementInput, node: ShowStatement): Promise<Ro
     case 'ShowColumns':
       return showColumns(input, node)
     case 'ShowFunctions':
-      return { ...functionRows(), like: likeOf(node) }
+      return { ...(await showFunctions(input, node)), like: likeOf(node) }
     case 'ShowSession':
       return { ...sessionRows(session), like: likeOf(node) }
     case 'ShowCreate':
@@ -200,6 +200,18 @@ function width(trinos: number, rows: readonly (readonly RowValue[])[], index: nu
     return typeof value === 'string' ? [...value].length : 0
   })
   return { name: 'varchar', length: ours.reduce((most, length) => Math.max(most, length), trinos) }
+}
+
+/** All functions are global, so a schema has none. */
+async function showFunctions(input: StatementInput, node: ShowFunctions): Promise<RowsQuery> {
+  const all = functionRows()
+  if (node.schema === undefined) return all
+  const { catalog, schema } = schemaOf(input, node, node.schema)
+  accessOf(input.session)?.checkShowFunctions(catalog, schema)
+  if (!(await input.metadata.schemas(catalog)).includes(schema)) {
+    throw errorAt(input, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
+  }
+  return { ...all, rows: [] }
 }
 
 function functionRows(): RowsQuery {

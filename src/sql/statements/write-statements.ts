@@ -221,12 +221,7 @@ async function insert(input: StatementInput, node: Insert, analysis: QueryAnalys
 }
 
 async function dropTable(input: StatementInput, node: DropTable): Promise<BoundWrite> {
-  const { name, found, exists } = await find(input, node.name)
-  const shown = `${name.catalog}.${name.schema}.${name.table}`
-  if (found?.kind === 'VIEW') {
-    const message = `Table '${shown}' does not exist, but a view with that name exists. Did you mean DROP VIEW ${shown}?`
-    throw errorAt(input, node, 'GENERIC_USER_ERROR', message)
-  }
+  const { name, exists } = await find(input, node.name)
   allow(input, node, name.catalog)
   const change = { kind: 'dropTable', schema: name.schema, table: name.table } as const
   return definition(name.catalog, 'DROP TABLE', change, {

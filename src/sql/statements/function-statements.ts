@@ -1,0 +1,36 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { errorAt } from '../analyzer/context.ts'
+import type { StatementInput } from '../statement-input.ts'
+import type { QualifiedName } from '../syntax/ast.ts'
+import type { CreateFunction, DropFunction } from '../syntax/ast-statements.ts'
+import type { AnyNode } from '../syntax/tree.ts'
+import type { SessionEffect } from './session-statements.ts'
+
+/** DROP FUNCTION changes nothing, because no catalog stores functions. @throws EngineError NOT_FOUND without IF EXISTS */
+export function dropFunction(input: StatementInput, node: DropFunction): SessionEffect {
+  catalogOfFunction(input, node, node.name)
+  if (!node.exists) throw errorAt(input, node, 'NOT_FOUND', 'Function not found')
+  return { updateType: 'DROP FUNCTION', changes: [] }
+}
+
+/** @throws EngineError always: no catalog stores functions */
+export function createFunction(input: StatementInput, node: CreateFunction): never {
+  const catalog = catalogOfFunction(input, node, node.specification.name)
+  if (!input.metadata.catalogs().includes(catalog)) {
+    throw errorAt(input, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+  }
+  throw new EngineError('NOT_SUPPORTED', 'This connector does not support creating functions')
+}
+
+/** The catalog of a stored function, whose name must have all three parts: no schema is set for shorter names. */
+function catalogOfFunction(input: StatementInput, node: AnyNode, { parts }: QualifiedName): string {
+  if (parts.length === 1) {
+    const message = 'Catalog and schema must be specified when function schema is not configured'
+    throw errorAt(input, node, 'NOT_SUPPORTED', message)
+  }
+  if (parts.length !== 3) {
+    const message = 'Function name must be unqualified or fully qualified with catalog and schema'
+    throw errorAt(input, node, 'SYNTAX_ERROR', message)
+  }
+  return parts[0]!.value.toLowerCase()
+}
