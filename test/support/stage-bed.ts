@@ -1,6 +1,7 @@
 import type { QueryCommand } from '../../src/coordinator/query/stream/decider.ts'
 import type { QueryEventOf } from '../../src/coordinator/query/stream/events.ts'
 import { createQueryAggregate } from '../../src/coordinator/query/stream/query-aggregate.ts'
+import { createPageMemories } from '../../src/coordinator/query/results/page-memory.ts'
 import { createRecorder } from '../../src/coordinator/query/stream/recorder.ts'
 import { OngoingWork } from '../../src/coordinator/query/execution/ongoing-work.ts'
 import type { RunContext } from '../../src/coordinator/query/execution/run-context.ts'
@@ -134,7 +135,7 @@ export async function createStageBed({ holdMs, planned = sampleData.QueryPlanned
     spanOf: () => undefined,
     onWork: (begun) => work.add(begun),
     onStats: () => {},
-    onPage: () => {},
+    pages: createPageMemories(0).ofQuery(),
   }
   const stage: Stage = { id: 1, fragment, distribution: 'single', inputs: [], output: 'client', splits: [] }
   return {

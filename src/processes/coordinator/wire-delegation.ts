@@ -12,8 +12,6 @@ import type { CoordinatorBase } from './wire-base.ts'
 
 /** How long a cluster may take to list its catalogs, milliseconds. */
 const CATALOGS_MS = 5_000
-/** The relay itself gives up after a while; a client may read a page as slowly as it likes. */
-const NEVER = new AbortController().signal
 
 /** Makes the part that sends statements to clusters; undefined where no clusters are configured. */
 export function wireDelegation(
@@ -38,13 +36,13 @@ export function wireDelegation(
         return rows.map(([name]) => String(name))
       },
     }),
-    async fetchAgain(page) {
+    async fetchAgain(page, signal) {
       const { cluster: name } = page
       await clusters.ready
       const cluster = clusters.byName(name)
       const uri = 'uri' in page ? page.uri : seal.openUri(page.first.taskId, page.first.sealedUri)
       if (!cluster || !uri) throw new ClusterLost(name, 'gone', 'is no longer configured')
-      return relay.fetch(cluster, uri, NEVER)
+      return relay.fetch(cluster, uri, signal)
     },
     close: () => relay.close(),
   }

@@ -36,7 +36,7 @@ export async function publishPages(
   const small = group.pages.flatMap(({ data }, index) =>
     data ? [{ token: group.firstToken + index, bytes: data }] : [],
   )
-  for (const { token, bytes } of small) run.onPage(token, bytes)
+  for (const { token, bytes } of small) run.pages.set(token, bytes)
   const { places, beside } = small.length > 0 ? await log.keepPages(run.queryId, small) : { places: [], beside: [] }
   const placeOf = new Map<number, PageOffset | undefined>(small.map(({ token }, index) => [token, places[index]]))
   const pages = group.pages.map(({ rows, bytes, sha256, taskToken, digest, data }, index): PublishedPage => {

@@ -3,6 +3,7 @@ import { deferred } from '../../../shared/deferred.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { Cluster } from '../../clusters/cluster.ts'
 import {
+  AnswerNotRead,
   ClusterLost,
   type RelayPort,
   type RemoteAnswer,
@@ -10,32 +11,38 @@ import {
   type RemoteTail,
   type RemoteUri,
 } from '../../clusters/relay/relay-port.ts'
-import { readWhole } from '../../clusters/relay/read-whole.ts'
+import { readFirst } from '../../clusters/relay/read-first.ts'
 import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
-import type { RelayedQueryAnswer, RemoteAnswers, RemotePoll } from '../registry/remote-answers.ts'
+import { SingleFetch } from '../../clusters/relay/single-fetch.ts'
+import type { RelayedQueryAnswer, RemoteAnswers, RemotePoll, RemotePolled } from '../registry/remote-answers.ts'
+import type { PageMemory } from '../results/page-memory.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
 import type { RelayedWork } from './remote-stats.ts'
 
-/** The last answer of a cluster, read to its end. */
-export interface RemoteEnd {
-  readonly answer: RemoteAnswer
-  readonly rows: Buffer | undefined
-  readonly tail: RemoteTail
-}
-
 /** The end of one attempt at a cluster. */
 export type RemoteOutcome =
-  | { readonly kind: 'done'; readonly end: RemoteEnd }
+  /** The last answer of the cluster was read to its end. */
+  | { readonly kind: 'done'; readonly tail: RemoteTail }
   | { readonly kind: 'failed'; readonly error: RemoteError }
   | { readonly kind: 'lost'; readonly error: ClusterLost; readonly rowsSent: boolean }
 
 export interface RemoteRunDeps {
   readonly relay: Pick<RelayPort, 'fetch' | 'keepAlive'>
   readonly clock: Pick<Clock, 'now'>
+  /** Keeps the rows of a small last answer. If it drops them, they are fetched again. */
+  readonly pages: Pick<PageMemory, 'get' | 'set'>
   /** Called with the newest figures of the cluster. */
   readonly onStats: (work: RelayedWork) => void
   /** Called once, with the first `executing` address: with it a successor can keep the query alive. */
   readonly onExecuting: (uri: RemoteUri) => void
+}
+
+/** The last answer of the cluster, once it was read to its end. */
+interface LastAnswer {
+  readonly token: number
+  readonly page: RelayedPage
+  readonly answer: Pick<RemoteAnswer, 'head' | 'headers'>
+  readonly tail: RemoteTail
 }
 
 /** One attempt at a cluster: the statement is posted there, and its client fetches the answers through this object. */
@@ -53,21 +60,22 @@ export interface RemoteAttempt {
  * Passes the answers of a cluster on to the client of a delegated statement. Each poll of the client is one request at
  * the cluster. This object never reads ahead, because Trino forgets page n when page n+1 is requested.
  *
- *     poll ─► fetch ─┬─ has nextUri ──► the answer, streamed ─► the client's next poll
- *                    ├─ is the last ──► read whole ─► `outcome` ─► its end is recorded ─► the answer
- *                    └─ lost ─────────► `outcome`: another attempt, or the query fails
+ *     poll ─► fetch ─┬─ has nextUri ─► the answer, streamed ─► the client's next poll
+ *                    ├─ is the last ─► `outcome` ─► the end is recorded ─► the end of the answer
+ *                    └─ lost ────────► `outcome`: another attempt, or the query fails
+ *
+ * The client gets the end of the last answer once the end of the query is recorded. A small last answer is read whole
+ * before. The rows of a large one are passed on meanwhile.
  */
 export class RemoteRun implements RemoteAnswers {
   readonly #deps: RemoteRunDeps
   readonly #attempt: RemoteAttempt
   readonly #signal: AbortSignal
   readonly #outcome = deferred<RemoteOutcome>()
-  /** Resolves once the end of the query is recorded. */
-  readonly #recorded = deferred()
-  #pending: { readonly token: number; readonly answer: Promise<RemoteAnswer> } | undefined
-  #last: { readonly token: number; readonly end: RemoteEnd } | undefined
-  /** Polls that wait for an answer of the cluster. */
-  #waiting = 0
+  /** Resolves once the end of the query is recorded, with whether the query is FINISHED. */
+  readonly #recorded = deferred<boolean>()
+  readonly #requests: SingleFetch<{ readonly token: number; readonly uri: RemoteUri }>
+  #last: LastAnswer | undefined
   #rowsSent = false
   /** Whether the attempt has ended: its client then waits for the log. */
   #over = false
@@ -85,13 +93,19 @@ export class RemoteRun implements RemoteAnswers {
     this.#hasExecuted = attempt.aliveUri !== undefined
     const now = deps.clock.now()
     this.#work = { createdAt: now, endedAt: now, pages: 0, bytes: 0, stats: {} }
-    this.#outcome.promise.catch(() => {})
-    this.#recorded.promise.catch(() => {})
+    this.#requests = new SingleFetch({
+      cluster: attempt.cluster.name,
+      signal,
+      fetch: ({ uri }, until) => {
+        this.#keepAlive()
+        return deps.relay.fetch(attempt.cluster, uri, until)
+      },
+    })
     this.#keepAlive()
   }
 
   /**
-   * Resolves when the attempt has ended. The caller then records the end, and after a complete result calls `recorded`.
+   * Resolves when the attempt has ended. The caller then records the end, and calls `recorded`.
    */
   get outcome(): Promise<RemoteOutcome> {
     return this.#outcome.promise
@@ -111,9 +125,12 @@ export class RemoteRun implements RemoteAnswers {
     return [...this.#headers.values()]
   }
 
-  /** Must be called when the end of the query is valid: from then on the last answer is given to the client. */
-  recorded(): void {
-    this.#recorded.resolve()
+  /**
+   * Must be called once the end of the query is valid, or cannot be recorded here.
+   * @param isFinished whether the client gets the last answer of the cluster; else it gets the failure of the query
+   */
+  recorded(isFinished: boolean): void {
+    this.#recorded.resolve(isFinished)
   }
 
   /** Stops the messages to the cluster that the client is still there. */
@@ -121,9 +138,8 @@ export class RemoteRun implements RemoteAnswers {
     clearTimeout(this.#beat)
   }
 
-  async poll(asked: RemotePoll): Promise<RelayedQueryAnswer | { readonly kind: 'gone' } | undefined> {
-    const { token, waitMs } = asked
-    if (this.#last?.token === token) return this.#lastAnswer(asked, this.#last.end)
+  async poll(asked: RemotePoll): Promise<RemotePolled> {
+    if (this.#last?.token === asked.token) return this.#repeatLast(asked, this.#last)
     if (this.#over) return undefined
     if (asked.relayed?.rowsSent && !this.#isOwn(asked.relayed)) {
       // A part of the result came from another attempt: it must not begin again.
@@ -132,30 +148,22 @@ export class RemoteRun implements RemoteAnswers {
       return undefined
     }
     const page = this.#pageOf(asked)
-    // A poll may time out before the cluster answers. The next poll of the page then waits for the same request.
-    if (this.#pending?.token !== token) this.#pending = { token, answer: this.#fetch(page) }
-    const { answer: pending } = this.#pending
     let answered = false
-    this.#waiting++
     try {
-      if (!(await settlesWithin(pending.then(nothing), waitMs))) return undefined
-      // An answer can be read only once. If another poll has taken it, this poll needs a request of its own.
-      const isTaken = this.#pending?.answer !== pending
-      if (!isTaken) this.#pending = undefined
-      const answer = await (isTaken ? this.#fetch(page) : pending)
+      const answer = await this.#requests.take({ token: asked.token, uri: page.uri }, asked.waitMs)
+      if (answer === 'passed') return { kind: 'gone' }
+      if (!answer) return undefined
       answered = true
       return await this.#pass(asked, page, answer)
     } catch (error) {
       // The query has ended: the caller answers with its state.
-      if (this.#signal.aborted) return undefined
+      if (this.#signal.aborted || error instanceof AnswerNotRead) return undefined
       if (!(error instanceof ClusterLost)) throw error
       if (error.reason === 'passed') return { kind: 'gone' }
       // An answer that broke off is asked for again; the relay says when the cluster is lost.
       if (answered && error.retry === 'later') return undefined
       this.#settle({ kind: 'lost', error, rowsSent: page.rowsSent || this.#rowsSent })
       return undefined
-    } finally {
-      this.#waiting--
     }
   }
 
@@ -170,21 +178,10 @@ export class RemoteRun implements RemoteAnswers {
     return attempt === this.#attempt.attempt && cluster === this.#attempt.cluster.name
   }
 
-  #fetch({ uri }: RelayedPage): Promise<RemoteAnswer> {
-    this.#keepAlive()
-    const answer = this.#deps.relay.fetch(this.#attempt.cluster, uri, this.#signal)
-    // Reported to the poll that waits for it. A later poll asks again: the cluster may be back by then.
-    answer.catch(() => {
-      if (this.#waiting === 0 && this.#pending?.answer === answer) this.#pending = undefined
-    })
-    return answer
-  }
-
   async #pass(asked: RemotePoll, page: RelayedPage, answer: RemoteAnswer): Promise<RelayedQueryAnswer | undefined> {
     for (const header of answer.headers) this.#headers.set(`${header.header}=${header.value}`, header)
     const { nextUri } = answer.head
-    if (nextUri === undefined) return this.#end(asked, answer)
-    const { attempt, cluster } = this.#attempt
+    if (nextUri === undefined) return this.#passLast(asked, page, answer)
     this.#moved(nextUri)
     const rowsSent = page.rowsSent || answer.data !== undefined
     this.#rowsSent ||= rowsSent
@@ -192,55 +189,79 @@ export class RemoteRun implements RemoteAnswers {
       this.#count(behind)
       return behind
     })
-    tail.catch((error: unknown) => {
-      // Nothing that a repetition would mend: the client would be cut off again and again.
-      if (error instanceof ClusterLost && error.retry === 'never') this.#settle({ kind: 'lost', error, rowsSent: true })
-    })
-    return {
-      kind: 'relayed',
-      query: asked.query,
-      next: { attempt, cluster: cluster.name, uri: nextUri, rowsSent },
-      // A stage at a cluster cannot be ended early.
-      cancelableStage: undefined,
-      columns: answer.head.columns,
-      headers: answer.headers,
-      data: answer.data,
-      tail,
-    }
+    tail.catch(this.#onCut)
+    return { ...relayedAnswer(asked, answer), next: { ...page, uri: nextUri, rowsSent }, tail }
   }
 
-  /** Reads the last answer to its end, because the end of the query must be recorded before the client gets it. */
-  async #end(asked: RemotePoll, answer: RemoteAnswer): Promise<RelayedQueryAnswer | undefined> {
-    const { rows, tail } = await readWhole(this.#attempt.cluster.name, answer, MOST_LAST_BYTES)
-    // Another request for the same page was faster.
-    if (this.#over) return undefined
-    this.#count(tail)
+  /** A failure that the client's repetition of its request would not mend. */
+  readonly #onCut = (error: unknown): void => {
+    if (error instanceof ClusterLost && error.retry === 'never') this.#settle({ kind: 'lost', error, rowsSent: true })
+  }
+
+  /** The end of the last answer waits for the record. */
+  async #passLast(asked: RemotePoll, page: RelayedPage, answer: RemoteAnswer): Promise<RelayedQueryAnswer | undefined> {
+    const first = await readFirst(answer, MOST_HELD_BYTES)
+    if (first.kind === 'whole') {
+      if (first.rows) this.#deps.pages.set(asked.token, first.rows)
+      const last = this.#ended(asked, page, answer, first.tail)
+      return last && this.#heldLast(asked, last)
+    }
+    this.#rowsSent = true
+    const tail = answer.tail.then(async (behind) => {
+      // Without a valid end the client's connection is cut: it requests the page again, and gets the failure.
+      const isFinished = this.#ended(asked, page, answer, behind) !== undefined && (await this.#recorded.promise)
+      if (!isFinished) throw new AnswerNotRead(page.cluster)
+      return behind
+    })
+    tail.catch(this.#onCut)
+    return { ...relayedAnswer(asked, answer), data: first.data, tail }
+  }
+
+  /** Ends the attempt, after its last answer was read. @returns undefined when the query has failed */
+  #ended(
+    { token }: RemotePoll,
+    page: RelayedPage,
+    { head, headers }: RemoteAnswer,
+    tail: RemoteTail,
+  ): LastAnswer | undefined {
     this.stop()
+    if (this.#over) return this.#last
+    this.#count(tail)
     if (tail.error) {
       this.#settle({ kind: 'failed', error: tail.error })
       return undefined
     }
-    const end: RemoteEnd = { answer, rows, tail }
-    this.#last = { token: asked.token, end }
-    this.#settle({ kind: 'done', end })
-    return this.#lastAnswer(asked, end)
+    this.#last = { token, page, answer: { head, headers }, tail }
+    this.#settle({ kind: 'done', tail })
+    return this.#last
   }
 
-  async #lastAnswer(
-    { query, waitMs }: RemotePoll,
-    { answer, rows, tail }: RemoteEnd,
-  ): Promise<RelayedQueryAnswer | undefined> {
-    if (!(await settlesWithin(this.#recorded.promise, waitMs))) return undefined
-    return {
-      kind: 'relayed',
-      query,
-      next: undefined,
-      cancelableStage: undefined,
-      columns: answer.head.columns,
-      headers: answer.headers,
-      data: rows && asStream(rows),
-      tail: Promise.resolve(tail),
+  /** Gives the last answer again: from memory, or else from the cluster, which repeats it. */
+  async #repeatLast(asked: RemotePoll, last: LastAnswer): Promise<RemotePolled> {
+    if (last.tail.rowsBytes === 0 || this.#deps.pages.get(last.token)) return this.#heldLast(asked, last)
+    if (!(await this.#isFinished(asked))) return undefined
+    try {
+      const answer = await this.#requests.take({ token: asked.token, uri: last.page.uri }, asked.waitMs)
+      if (answer === 'passed') return { kind: 'gone' }
+      return answer && relayedAnswer(asked, answer)
+    } catch (error) {
+      if (error instanceof AnswerNotRead || (error instanceof ClusterLost && error.retry === 'later')) return undefined
+      if (error instanceof ClusterLost) return { kind: 'lost' }
+      throw error
     }
+  }
+
+  async #heldLast(asked: RemotePoll, { token, answer, tail }: LastAnswer): Promise<RelayedQueryAnswer | undefined> {
+    if (!(await this.#isFinished(asked))) return undefined
+    const rows = this.#deps.pages.get(token)
+    if (!rows && tail.rowsBytes > 0) return undefined
+    return relayedAnswer(asked, { ...answer, data: rows && asStream(rows), tail: Promise.resolve(tail) })
+  }
+
+  /** Waits until the end of the query is recorded. */
+  async #isFinished({ waitMs }: RemotePoll): Promise<boolean> {
+    const isRecorded = await settlesWithin(this.#recorded.promise.then(nothing), waitMs)
+    return isRecorded && this.#recorded.promise
   }
 
   #settle(outcome: RemoteOutcome): void {
@@ -275,6 +296,7 @@ export class RemoteRun implements RemoteAnswers {
   /** While the client sends no request, reports to the cluster from time to time that the client is still there. */
   #keepAlive(): void {
     clearTimeout(this.#beat)
+    if (this.#over) return
     const { cluster } = this.#attempt
     this.#beat = setTimeout(() => {
       if (this.#signal.aborted) return
@@ -287,10 +309,23 @@ export class RemoteRun implements RemoteAnswers {
   }
 }
 
-/**
- * The most bytes of a last answer, which is held in memory. Trino's pages have 128 MiB at most, and 1 MiB by default.
- */
-const MOST_LAST_BYTES = 128 * 1024 * 1024
+/** The most bytes of the rows of a last answer that are read before a part of it is passed on. */
+const MOST_HELD_BYTES = 64 * 1024
+
+/** An answer of the cluster without an address that follows. */
+function relayedAnswer({ query }: RemotePoll, { head, headers, data, tail }: RemoteAnswer): RelayedQueryAnswer {
+  return {
+    kind: 'relayed',
+    query,
+    next: undefined,
+    // A stage at a cluster cannot be ended early.
+    cancelableStage: undefined,
+    columns: head.columns,
+    headers,
+    data,
+    tail,
+  }
+}
 
 function nothing(): void {}
 

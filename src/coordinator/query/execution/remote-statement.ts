@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Cluster, ClusterSlot } from '../../clusters/cluster.ts'
-import { ClusterLost, type RemoteUri } from '../../clusters/relay/relay-port.ts'
+import { ClusterLost, type RemoteTail, type RemoteUri } from '../../clusters/relay/relay-port.ts'
 import { DELEGATED_PLAN, REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
@@ -12,7 +12,7 @@ import { isTerminal } from '../stream/state.ts'
 import type { RunContext } from './run-context.ts'
 import { Suspended } from './suspended.ts'
 import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
-import { RemoteRun, type RemoteEnd, type RemoteOutcome } from './remote-run.ts'
+import { RemoteRun, type RemoteOutcome } from './remote-run.ts'
 import { decidesItself, targetOf, type RemoteDeps, type Routed } from './delegation.ts'
 import { remoteStatement } from './remote-session.ts'
 import { remoteTaskStats, runningTaskStats } from './remote-stats.ts'
@@ -233,6 +233,7 @@ async function followAttempt(
     {
       relay: deps.relay,
       clock: deps.clock,
+      pages: run.pages,
       onStats: (work) => run.onStats(taskId, runningTaskStats(work)),
       onExecuting: (executing) =>
         void run
@@ -254,6 +255,7 @@ async function followAttempt(
     if (outcome.kind !== 'lost') slot.leave()
     return { remote, outcome }
   } catch (error) {
+    remote.recorded(false)
     if (error instanceof Suspended) slot.leave()
     else onceEnded(run, () => cancelThere(deps, { slot, uri: remote.uri }))
     throw error
@@ -307,9 +309,12 @@ async function settle(
 ): Promise<LostAttempt | undefined> {
   switch (outcome.kind) {
     case 'done':
-      await finish(deps, run, { slot, taskId, remoteId }, { remote, end: outcome.end, readOnly })
-      // A limit or a cancel may have ended the query meanwhile: its failure is then the answer.
-      if (run.aggregate.state.kind === 'FINISHED') remote.recorded()
+      try {
+        await finish(deps, run, { slot, taskId, remoteId }, { remote, tail: outcome.tail, readOnly })
+      } finally {
+        // A limit or a cancel may have ended the query meanwhile: its failure is then the answer.
+        remote.recorded(run.aggregate.state.kind === 'FINISHED')
+      }
       return undefined
     case 'failed':
       // The task ends together with its query, in one append.
@@ -338,9 +343,8 @@ async function finish(
   { relay, clock }: RemoteDeps,
   run: RunContext,
   { slot, taskId, remoteId }: Pick<BegunAttempt, 'slot' | 'taskId' | 'remoteId'>,
-  { remote, end, readOnly }: { readonly remote: RemoteRun; readonly end: RemoteEnd; readonly readOnly: boolean },
+  { remote, tail, readOnly }: { readonly remote: RemoteRun; readonly tail: RemoteTail; readonly readOnly: boolean },
 ): Promise<void> {
-  const { tail } = end
   const { cluster } = slot
   // A change is recorded at once: until then a limit could still fail a query that was carried out.
   const figures = readOnly

@@ -70,8 +70,8 @@ export interface RunContext {
   onStats(taskId: TaskId, stats: TaskStats): void
   /** Registers the answers of the cluster that runs the statement: polls of the client go there. */
   onRemote(answers: RemoteAnswers): void
-  /** Keeps a page whose bytes are in memory anyway. */
-  onPage(token: number, bytes: Buffer): void
+  /** Keeps pages whose bytes are in memory anyway. */
+  readonly pages: PageMemory
 }
 
 /** The parts of a query's execution. */
@@ -144,7 +144,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
       parts.keepRemote(answers)
       waiters.wake()
     },
-    onPage: (token, bytes) => pages.set(token, bytes),
+    pages,
   }
 }
 

@@ -32,8 +32,13 @@ export interface RemotePoll {
   readonly waitMs: number
 }
 
+/**
+ * The result of a poll. `gone`: the client has requested a later page. `lost`: the query has finished, and its cluster
+ * no longer has the page. Undefined: there is no answer yet, and the client must request the same page again.
+ */
+export type RemotePolled = RelayedQueryAnswer | { readonly kind: 'gone' | 'lost' } | undefined
+
 /** Gives the answers of the cluster that runs a statement. */
 export interface RemoteAnswers {
-  /** @returns undefined when there is no answer yet: the client must request the same page again */
-  poll(asked: RemotePoll): Promise<RelayedQueryAnswer | { readonly kind: 'gone' } | undefined>
+  poll(asked: RemotePoll): Promise<RemotePolled>
 }

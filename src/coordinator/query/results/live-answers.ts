@@ -3,6 +3,7 @@ import { bytesIn, type BodyParts } from '../../../shared/body-parts.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { settlesWithin } from '../../../shared/deadline.ts'
 import { howToRetry } from '../../../shared/quipu-error.ts'
+import { unreachable } from '../../../shared/unreachable.ts'
 import type { QueryExecution } from '../registry/query-handle.ts'
 import type { QueryRegistry } from '../registry/query-registry.ts'
 import { isBesideLog, type ResultPageSource } from './result-page-source.ts'
@@ -158,14 +159,21 @@ export class LiveAnswers {
 }
 
 /** The answer of the cluster that runs the statement. Its pages are not in the log. */
-async function answerRemote({
-  execution,
-  view: { query },
-  token,
-  relayed,
-  leftMs,
-}: Poll): Promise<StatementAnswer | undefined> {
-  return execution.remote?.poll({ query, token, relayed, waitMs: Math.max(0, leftMs) })
+async function answerRemote({ execution, view, token, relayed, leftMs }: Poll): Promise<StatementAnswer | undefined> {
+  const { query } = view
+  const answer = await execution.remote?.poll({ query, token, relayed, waitMs: Math.max(0, leftMs) })
+  switch (answer?.kind) {
+    case undefined:
+      return undefined
+    case 'lost':
+      return failedAnswer(view, lostPageFailure(token), false)
+    case 'gone':
+      return { kind: 'gone' }
+    case 'relayed':
+      return answer
+    default:
+      return unreachable(answer)
+  }
 }
 
 /** The last answer of the result; it is given once the query's end is valid. */

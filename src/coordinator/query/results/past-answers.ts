@@ -2,8 +2,9 @@ import { steadyWall, type Clock } from '../../../shared/clock.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
 import { ClusterLost, type RemoteAnswer } from '../../clusters/relay/relay-port.ts'
 import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
+import { SingleFetch } from '../../clusters/relay/single-fetch.ts'
 import { isBesideLog, type ResultPageSource } from './result-page-source.ts'
-import type { TaskId } from '../../../shared/ids.ts'
+import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import type { EndedQuery, KnownQuery } from '../stream/state.ts'
 import { lookUpMs, timely } from './still-writing.ts'
 import {
@@ -11,6 +12,7 @@ import {
   lastAnswer,
   lostPageFailure,
   pageAnswer,
+  statusAnswer,
   type StatementAnswer,
   type StatementView,
 } from './statement-answer.ts'
@@ -30,8 +32,10 @@ interface FirstPage extends Omit<RelayedPage, 'uri'> {
   readonly first: { readonly taskId: TaskId; readonly sealedUri: string }
 }
 
+type PastPage = RelayedPage | FirstPage
+
 /** @throws ClusterLost also for a cluster that is no longer configured */
-export type FetchAgain = (page: RelayedPage | FirstPage) => Promise<RemoteAnswer>
+export type FetchAgain = (page: PastPage, signal: AbortSignal) => Promise<RemoteAnswer>
 
 /** Answers from the log about a query that ended before this process started, or that has left its memory. */
 export type PastAnswers = (query: EndedQuery, asked: AskedPastPage, waitMs: number) => Promise<StatementAnswer>
@@ -43,6 +47,7 @@ export interface AskedPastPage {
 }
 
 export function createPastAnswers({ clock, pages, answersKeptMs, fetchAgain }: PastAnswersDeps): PastAnswers {
+  const again = fetchAgain && createPastFetches(fetchAgain)
   const wall = steadyWall(clock)
   const begunMs = clock.monotonicMs()
   /**
@@ -55,7 +60,7 @@ export function createPastAnswers({ clock, pages, answersKeptMs, fetchAgain }: P
     if (isForgotten(query.endedAt)) return { kind: 'unknown' }
     const view: StatementView = { query, liveStats: new Map(), queuedReason: undefined }
     if (query.kind === 'FAILED') return failedAnswer(view, query.failure)
-    if (query.planned?.route === 'delegated') return answerAgain(view, { token, relayed }, fetchAgain)
+    if (query.planned?.route === 'delegated') return answerAgain(view, { token, relayed }, waitMs, again)
     if (token < query.delivered) return { kind: 'gone' }
     if (token > query.pages.length || (token === query.pages.length && token > 0)) return { kind: 'unknown' }
     // Without these headers the client would continue with an incomplete session.
@@ -81,6 +86,29 @@ function firstPage({ tasks }: KnownQuery): FirstPage | undefined {
   return { attempt: task.attempt, cluster: task.remote.cluster, rowsSent: false, first }
 }
 
+type PastFetches = (
+  queryId: QueryId,
+  page: PastPage,
+  token: number,
+  waitMs: number,
+) => Promise<RemoteAnswer | 'passed' | undefined>
+
+/** Fetches pages of ended statements: for one statement only one at a time. */
+function createPastFetches(fetchAgain: FetchAgain): PastFetches {
+  const fetches = new Map<QueryId, SingleFetch<{ readonly token: number; readonly page: PastPage }>>()
+  return (queryId, page, token, waitMs) => {
+    const fetch =
+      fetches.get(queryId) ??
+      new SingleFetch({
+        cluster: page.cluster,
+        fetch: (asked, signal) => fetchAgain(asked.page, signal),
+        onIdle: () => void fetches.delete(queryId),
+      })
+    fetches.set(queryId, fetch)
+    return fetch.take({ token, page }, waitMs)
+  }
+}
+
 /**
  * The answer of a delegated statement that has ended: its client lost the answer, or the coordinator died before it sent
  * it. The cluster repeats its last answers for a while.
@@ -88,13 +116,17 @@ function firstPage({ tasks }: KnownQuery): FirstPage | undefined {
 async function answerAgain(
   view: StatementView,
   { token, relayed }: AskedPastPage,
-  fetchAgain: FetchAgain | undefined,
+  waitMs: number,
+  again: PastFetches | undefined,
 ): Promise<StatementAnswer> {
   const first = firstPage(view.query)
   const page = relayed && relayed.attempt === first?.attempt ? relayed : first
-  if (!page || !fetchAgain) return failedAnswer(view, lostPageFailure(token))
+  if (!page || !again) return failedAnswer(view, lostPageFailure(token))
   try {
-    const { head, headers, data, tail } = await fetchAgain(page)
+    const answer = await again(view.query.queryId, page, token, waitMs)
+    if (!answer) return statusAnswer(view, token)
+    if (answer === 'passed') return { kind: 'gone' }
+    const { head, headers, data, tail } = answer
     tail.catch(() => {})
     const { nextUri } = head
     const rowsSent = page.rowsSent || data !== undefined

@@ -397,11 +397,19 @@ describe('A query of a cluster', () => {
       completedSplits: 12,
       totalSplits: 12,
     })
-    expect(cluster.requests[0]).toMatchObject({ method: 'GET', path: `/v1/query/${ID}` })
+    expect(cluster.requests[0]).toMatchObject({ method: 'GET', path: `/v1/query/${ID}?pruned=true` })
     for (const status of [403, 404, 410]) {
       cluster.answerWith((_request, response) => response.writeHead(status).end())
       expect(await relay.figures(cluster.target, ID)).toBeUndefined()
     }
+  })
+
+  it('has no figures where their answer is larger than 1 MB, which is no failure of the cluster', async () => {
+    cluster.answerWith((_request, response) =>
+      sendJson(response, { state: 'FINISHED', queryStats: {}, outputStage: 'x'.repeat(1024 * 1024) }),
+    )
+    expect(await relay.figures(cluster.target, ID)).toBeUndefined()
+    expect(outcomes).toEqual([undefined])
   })
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Cluster, ClusterDirectory, ClusterView } from '../../../../src/coordinator/clusters/cluster.ts'
 import {
+  AnswerNotRead,
   ClusterLost,
   type RelayPort,
   type RemoteAnswer,
@@ -13,6 +14,7 @@ import type { Delegation } from '../../../../src/coordinator/query/execution/del
 import type { StatementAnswer } from '../../../../src/coordinator/query/results/statement-answer.ts'
 import type { RightsOf } from '../../../../src/sql/access-control.ts'
 import { parseRulesFile } from '../../../../src/security/rules/rules-file.ts'
+import { deferred } from '../../../../src/shared/deferred.ts'
 import type { ClusterName } from '../../../../src/shared/ids.ts'
 import { createStatementBed, MemoryLog } from '../../../support/statement-bed.ts'
 
@@ -62,7 +64,7 @@ function answerOf(step: Step, at: number): RemoteAnswer {
 }
 
 /** A coordinator with two clusters that answer as the script says. */
-function bedOf(script: Script, rightsOf?: RightsOf) {
+function bedOf(script: Script, rightsOf?: RightsOf, fetch?: RelayPort['fetch']) {
   const log = new MemoryLog()
   const clusters = Object.keys(script).map(clusterNamed)
   const posted: string[] = []
@@ -74,10 +76,11 @@ function bedOf(script: Script, rightsOf?: RightsOf) {
       posted.push(name)
       return { remoteId: 'remote', uri: '/v1/statement/queued/remote/0' as RemoteUri }
     },
-    async fetch({ name }, uri) {
+    async fetch({ name }, uri, signal) {
       gets.set(name, (gets.get(name) ?? 0) + 1)
       const at = Number(uri.split('/').at(-1))
       const step = script[name]![at]!
+      if (fetch) return fetch(clusterNamed(name), uri, signal)
       if (step === 'lost') throw new ClusterLost(name, 'unreachable', 'does not answer')
       return answerOf(step, at)
     },
@@ -136,6 +139,59 @@ async function follow(
       relayed = answer.next
     } else if (answer.kind !== 'answer' || answer.nextToken === undefined) return { rows, last: answer }
   }
+}
+
+const relayedOf = (answer: StatementAnswer | undefined) => {
+  if (answer?.kind !== 'relayed') throw new Error(`not relayed: ${answer?.kind}`)
+  return answer
+}
+
+async function pollUntilRelayed(poll: () => Promise<StatementAnswer>) {
+  for (;;) {
+    const answer = await poll()
+    if (answer.kind !== 'answer' || answer.nextToken === undefined) return relayedOf(answer)
+  }
+}
+
+/** Answers of three parts, which end when they are read or aborted. `most` is the most of them at the same time. */
+function openAnswers({ last = Infinity, partBytes = 0 } = {}) {
+  let open = 0
+  const state = { most: 0, fetch }
+  async function fetch(_cluster: unknown, uri: RemoteUri, signal: AbortSignal): Promise<RemoteAnswer> {
+    const at = Number(uri.split('/').at(-1))
+    state.most = Math.max(state.most, ++open)
+    const tail = deferred<RemoteTail>()
+    let isOpen = true
+    const close = (): void => {
+      if (isOpen) open--
+      isOpen = false
+    }
+    tail.promise.then(close, close)
+    signal.addEventListener('abort', () => {
+      close()
+      tail.reject(signal.reason)
+    })
+    const parts = partBytes > 0 ? ['[', ...Array.from({ length: 3 }, () => 'x'.repeat(partBytes)), ',0]'] : undefined
+    const left = parts ?? [`[[${at}],`, `[${at}],`, `[${at}]]`]
+    const data: AsyncIterable<Buffer> = {
+      [Symbol.asyncIterator]: () => ({
+        async next() {
+          signal.throwIfAborted()
+          const part = left.shift()
+          if (part !== undefined) return { done: false, value: Buffer.from(part) }
+          tail.resolve({ stats: { state: 'RUNNING' }, warnings: [], rowsBytes: 120_004 })
+          return { done: true, value: undefined }
+        },
+        async return() {
+          tail.reject(new AnswerNotRead('a'))
+          return { done: true, value: undefined }
+        },
+      }),
+    }
+    const nextUri = at === last ? {} : { nextUri: `/v1/statement/executing/remote/${at + 1}` as RemoteUri }
+    return { head: { id: 'remote', ...nextUri }, headers: [], data, tail: tail.promise }
+  }
+  return state
 }
 
 const failureOf = (answer: StatementAnswer) => (answer.kind === 'answer' ? answer.failure : undefined)
@@ -204,6 +260,59 @@ describe('A delegated statement', () => {
       answers.map((answer) => textOf(answer.kind === 'relayed' ? answer.data : undefined)),
     )
     expect(texts).toEqual(['[[0]]', '[[0]]'])
+  })
+
+  it('has one request at its cluster at a time, however many requests for one page its client sends', async () => {
+    const answers = openAnswers()
+    const bed = bedOf({ a: [] }, undefined, answers.fetch)
+    const { queryId } = await bed.submit(READ)
+    const polls = await Promise.all(Array.from({ length: 20 }, () => bed.service.poll(queryId, 0, 200)))
+    expect(answers.most).toBe(1)
+    const [answer, ...others] = polls.filter(({ kind }) => kind === 'relayed')
+    expect(others).toEqual([])
+    expect(await textOf(relayedOf(answer).data)).toBe('[[0],[0],[0]]')
+    const again = await bed.service.poll(queryId, 0, 1_000)
+    expect(await textOf(relayedOf(again).data)).toBe('[[0],[0],[0]]')
+    expect(answers.most).toBe(1)
+  })
+
+  it('ends the request for a page whose reader stopped, or whose next page is requested', async () => {
+    const answers = openAnswers()
+    const bed = bedOf({ a: [] }, undefined, answers.fetch)
+    const { queryId } = await bed.submit(READ)
+    const silent = relayedOf(await bed.service.poll(queryId, 0, 1_000))
+    const again = await pollUntilRelayed(() => bed.service.poll(queryId, 0, 600))
+    expect(await textOf(again.data)).toBe('[[0],[0],[0]]')
+    await expect(textOf(silent.data)).rejects.toThrow('stopped before the end')
+    const slow = relayedOf(await bed.service.poll(queryId, 0, 1_000))
+    const next = relayedOf(await bed.service.poll(queryId, 1, 1_000, slow.next))
+    expect(await textOf(next.data)).toBe('[[1],[1],[1]]')
+    await expect(textOf(slow.data)).rejects.toThrow('stopped before the end')
+    expect(answers.most).toBe(1)
+    expect(await bed.service.poll(queryId, 0, 100)).toEqual({ kind: 'gone' })
+  })
+
+  it('passes the rows of a large last answer on, and its end once the end of the query is in the log', async () => {
+    const answers = openAnswers({ last: 0, partBytes: 40_000 })
+    const bed = bedOf({ a: [] }, undefined, answers.fetch)
+    const { queryId } = await bed.submit(READ)
+    const first = relayedOf(await bed.service.poll(queryId, 0, 1_000))
+    const typesOf = () => [...bed.log.streams.values()][0]!.map(({ type }) => type)
+    expect(typesOf()).not.toContain('QueryFinished')
+    const rows = first.data![Symbol.asyncIterator]()
+    await rows.next()
+    await rows.return!()
+    await expect(first.tail).rejects.toThrow()
+    expect(typesOf()).not.toContain('QueryFinished')
+    const second = relayedOf(await bed.service.poll(queryId, 0, 1_000))
+    expect(await textOf(second.data)).toHaveLength(120_004)
+    await second.tail
+    expect(typesOf()).toContain('QueryFinished')
+    const third = relayedOf(await bed.service.poll(queryId, 0, 1_000))
+    expect(await textOf(third.data)).toHaveLength(120_004)
+    await third.tail
+    expect(answers.most).toBe(1)
+    expect(bed.left).toEqual(['a'])
   })
 
   it('is canceled at its cluster before its slot is given on', async () => {
