@@ -1,4 +1,4 @@
-import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
+import { READ_ONLY, type ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
 import type { BoundStatement, MetadataPort, RenderedQuery, ResultColumn } from '../../src/sql/front-end.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
@@ -63,7 +63,7 @@ export function shopMetadata(asked: string[] = []): MetadataPort {
       return Promise.resolve(tables.find((each) => each.schema === schema && each.table === name))
     },
     statistics: () => Promise.resolve({}),
-    abilities: () => ({ createSchema: false, createTable: false, insert: false, views: false, snapshots: false }),
+    abilities: () => READ_ONLY,
   }
 }
 

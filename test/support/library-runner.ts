@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { duckdbTypeOf } from '../../src/processes/connector-factories.ts'
 import { tpchConnector } from '../../src/connectors/tpch/tpch-connector.ts'
 import { tpchTables } from '../../src/connectors/tpch/tables.ts'
-import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
+import { READ_ONLY, type ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
 import type { BoundStatement, MetadataPort, ResultColumn } from '../../src/sql/front-end.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
@@ -123,7 +123,7 @@ function testMetadata(): MetadataPort {
       ),
     table: (catalog, schema, name) => Promise.resolve(table(catalog, schema, name)),
     statistics: () => Promise.resolve({}),
-    abilities: () => ({ createSchema: false, createTable: false, insert: false, views: false, snapshots: false }),
+    abilities: () => READ_ONLY,
   }
 }
 

@@ -1,5 +1,5 @@
 import { DuckDBInstance } from '@duckdb/node-api'
-import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
+import { READ_ONLY, type ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { languageSettings } from '../../src/execution/engine/sandbox.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
 import type { MetadataPort, SessionContext, TableRead } from '../../src/sql/front-end.ts'
@@ -53,7 +53,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     tables: () => Promise.resolve([...tables.values()].map(({ schema, table, kind }) => ({ schema, table, kind }))),
     table: (_, __, name) => Promise.resolve(tables.get(name)),
     statistics: () => Promise.resolve({}),
-    abilities: () => ({ createSchema: false, createTable: false, insert: true, views: false, snapshots: false }),
+    abilities: () => ({ ...READ_ONLY, insert: true }),
   }
   const analyze = async (sql: string, as: Partial<SessionContext> = {}) => {
     const analyzed = await bindText(frontEnd, sql, { ...session, ...as }, metadata)

@@ -1,7 +1,8 @@
 import { open, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
-import type { ConnectorWriter, EngineFile, WriteTarget, WrittenFile } from '../spi/table-writer.ts'
+import type { EngineFile, WriteTarget, WrittenFile, WrittenRows } from '../spi/table-writer.ts'
+import { describeChanges, type AskFiles } from './changed-rows.ts'
 import { fileMode, makeFoldersLike } from './inherited-modes.ts'
 import type { LakeFolders } from './lake-folders.ts'
 import { hashFooter } from './lake-files.ts'
@@ -12,9 +13,7 @@ export const DATA_FOLDER = '_data'
 const SAFE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/
 
 /** Folders of attempts to write rows. */
-export function createAttempts(
-  folders: LakeFolders,
-): Pick<ConnectorWriter, 'openAttempt' | 'sealAttempt' | 'dropAttempt'> {
+export function createAttempts(folders: LakeFolders, inspect: AskFiles): WrittenRows {
   async function tableFolder({ change }: WriteTarget): Promise<string> {
     const parent = await folders.schemaFolder(change.schema)
     // Making the folder would bring a dropped schema back.
@@ -65,7 +64,9 @@ export function createAttempts(
       if (sealed.length === 0) await rm(folder, { recursive: true, force: true })
       else for (let path = folder; path !== table; path = dirname(path)) await syncFolder(path)
       await syncFolder(table)
-      return sealed
+      const { change } = target
+      if (change.kind !== 'changeRows') return sealed
+      return describeChanges(change.operation, sealed, full.map(({ path }) => path), inspect) // prettier-ignore
     },
 
     async dropAttempt(target, attempt) {

@@ -1,14 +1,18 @@
 import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { checkReadable } from '../spi/readable-path.ts'
-import type { StoredColumn, TableChange, WriteTarget } from '../spi/table-writer.ts'
+import { changeColumns, type TableChange, type WriteTarget } from '../spi/table-writer.ts'
 import { DATA_FOLDER } from './attempts.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { LakeFolders, NamedObject } from './lake-folders.ts'
-import { ADOPTED_ID } from './manifest.ts'
+import { alterColumns } from './alter-columns.ts'
+import { tableOfFolder } from './folder-names.ts'
+import { ADOPTED_ID, type TableColumn, type TableContent } from './manifest.ts'
+import { adoptedContent } from './manifest-table.ts'
+import { hidesRowIds, newColumns } from './table-columns.ts'
 import { factsOf, tableColumns } from './plain-table.ts'
 import { checkWritable } from './refusals.ts'
-import { MANIFEST_FOLDER, readNewest } from './version-chain.ts'
+import { MANIFEST_FOLDER, readNewest, readVersion } from './version-chain.ts'
 
 export interface ChangeTargetsDeps {
   readonly catalog: string
@@ -33,56 +37,133 @@ export class ChangeTargets {
     return 'table' in change ? `${catalog}.${change.schema}.${change.table}` : `${catalog}.${change.schema}`
   }
 
-  /** @throws EngineError when the object does not exist, or exists already */
-  async resolve(change: TableChange): Promise<Pick<WriteTarget, 'baseVersion' | 'tableId' | 'columns'>> {
-    if (change.kind === 'createSchema' || change.kind === 'dropSchema') {
-      const there = await this.#folders.isSchema(change.schema)
-      if (change.kind === 'createSchema' && there)
-        throw exists('SCHEMA_ALREADY_EXISTS', `Schema '${this.nameOf(change)}'`)
-      if (change.kind === 'dropSchema' && !there) throw missingSchema(this.nameOf(change))
-      if (change.kind === 'dropSchema' && !change.cascade && (await this.#folders.list(change.schema)).length > 0) {
-        throw new EngineError('SCHEMA_NOT_EMPTY', `Cannot drop non-empty schema '${change.schema}'`)
-      }
-      const folder = await this.#folders.schemaFolder(change.schema)
-      return { baseVersion: await this.#newestVersion(folder), columns: [] }
-    }
+  /**
+   * @param baseVersion at which a change of rows was resolved before; absent in `begin`
+   * @throws EngineError when the object does not exist, or exists already
+   */
+  async resolve(change: TableChange, baseVersion?: number): Promise<Resolved> {
+    if (!('table' in change)) return this.#resolveSchema(change)
     if (!(await this.#folders.isSchema(change.schema))) throw missingSchema(`${this.#deps.catalog}.${change.schema}`)
     const object = await this.#folders.find(change.schema, change.table)
-    const baseVersion =
+    const newest =
       object && 'manifest' in object
         ? object.manifest.version
         : await this.#newestVersion(await this.#objectFolder(change))
-    if (change.kind === 'createTable' || change.kind === 'insert')
+    if (change.kind === 'createTable' || writesRows(change))
       checkReadable((await this.#objectFolder(change)) ?? '', `Table '${change.schema}.${change.table}'`)
     switch (change.kind) {
       case 'createTable':
-        if (object?.kind === 'VIEW' || (object && !change.replace)) {
-          throw exists('TABLE_ALREADY_EXISTS', `${object.kind === 'VIEW' ? 'View' : 'Table'} '${this.nameOf(change)}'`)
-        }
-        for (const { type } of change.columns) this.#deps.duckdbType(type)
-        return { baseVersion, columns: change.columns }
-      case 'insert':
-      case 'dropTable':
-        if (!object || object.kind === 'VIEW') throw missingTable(this.nameOf(change))
-        return {
-          baseVersion,
-          ...tableId(object),
-          columns: change.kind === 'insert' ? await this.#columnsOf(object) : [],
-        }
+        if (object?.kind === 'VIEW' || (object && !change.replace)) throw this.#taken(change, object.kind)
+        return { baseVersion: newest, columns: newColumns(change.columns, this.#deps.duckdbType).map(targetColumn) }
       case 'createView':
-        if (object && !(object.kind === 'VIEW' && change.replace)) {
-          throw exists('TABLE_ALREADY_EXISTS', `${object.kind === 'VIEW' ? 'View' : 'Table'} '${this.nameOf(change)}'`)
-        }
-        return { baseVersion, columns: [] }
+        if (object && !(object.kind === 'VIEW' && change.replace)) throw this.#taken(change, object.kind)
+        return { baseVersion: newest, columns: [] }
       case 'dropView':
         if (object?.kind !== 'VIEW') throw missingTable(this.nameOf(change))
-        return { baseVersion, columns: [] }
+        return { baseVersion: newest, columns: [] }
+      case 'renameTable':
+      case 'renameView':
+        if (!object || (object.kind === 'VIEW') !== (change.kind === 'renameView'))
+          throw missingTable(this.nameOf(change))
+        await this.#checkNewName(change.to)
+        return { baseVersion: newest, ...tableId(object), columns: [] }
+      case 'comment': {
+        if (!object || (object.kind === 'VIEW') !== (change.object === 'view')) throw missingTable(this.nameOf(change))
+        const columns = await this.#columnsOf(object)
+        if (change.column !== undefined && !columns.some(({ name }) => name === change.column))
+          throw new EngineError('COLUMN_NOT_FOUND', `Column '${change.column}' does not exist`)
+        return { baseVersion: newest, ...tableId(object), columns: [] }
+      }
+      default:
+        if (!object || object.kind === 'VIEW') throw missingTable(this.nameOf(change))
+        return this.#resolveTable(change, object, baseVersion)
     }
+  }
+
+  async #resolveSchema(change: Exclude<TableChange, { table: string }>): Promise<Resolved> {
+    const there = await this.#folders.isSchema(change.schema)
+    if (change.kind === 'createSchema' && there)
+      throw exists('SCHEMA_ALREADY_EXISTS', `Schema '${this.nameOf(change)}'`)
+    if (change.kind !== 'createSchema' && !there) throw missingSchema(this.nameOf(change))
+    if (change.kind === 'renameSchema' && (await this.#folders.isSchema(change.to)))
+      throw exists('SCHEMA_ALREADY_EXISTS', `Schema '${this.#deps.catalog}.${change.to}'`)
+    if (change.kind === 'dropSchema' && !change.cascade && (await this.#folders.list(change.schema)).length > 0) {
+      throw new EngineError('SCHEMA_NOT_EMPTY', `Cannot drop non-empty schema '${change.schema}'`)
+    }
+    const folder = await this.#folders.schemaFolder(change.schema)
+    return { baseVersion: await this.#newestVersion(folder), columns: [] }
+  }
+
+  /** Resolves a change of a table that exists. */
+  async #resolveTable(
+    change: ChangeOfTable,
+    object: Exclude<NamedObject, { kind: 'VIEW' }>,
+    baseVersion: number | undefined,
+  ): Promise<Resolved> {
+    const content =
+      'manifest' in object && object.manifest.content.kind === 'table' ? object.manifest.content : undefined
+    const newest = 'manifest' in object ? object.manifest.version : await this.#newestVersion(object.folder)
+    const id = tableId(object)
+    const schema = content && { fileSchema: content.fileSchema }
+    switch (change.kind) {
+      case 'insert':
+        return { baseVersion: newest, ...id, columns: await this.#columnsOf(object), ...schema }
+      case 'dropTable':
+      case 'truncateTable':
+        return { baseVersion: newest, ...id, columns: [] }
+      case 'alterColumns':
+        // Also checks the alteration.
+        alterColumns(content ?? (await this.#adopted(object)), change.alteration, this.#deps.duckdbType)
+        return { baseVersion: newest, ...id, columns: [] }
+      case 'changeRows':
+      case 'rewriteTable': {
+        if (!content || content.adopted) throw notOwnFiles(this.nameOf(change))
+        const version = baseVersion ?? change.version ?? newest
+        if (content.changedAt > version) throw changedMeanwhile(this.nameOf(change))
+        const columns = await this.#columnsOf(object)
+        if (change.kind === 'rewriteTable') {
+          return { baseVersion: version, ...id, columns, ...schema, baseFiles: await this.#countFiles(object, version) }
+        }
+        if (hidesRowIds(content) || columns.some(({ name }) => name === '$file' || name === '$row')) {
+          const message = `Rows of table '${this.nameOf(change)}' cannot be changed: a column has a name that the engine needs; create the table anew`
+          throw new EngineError('NOT_SUPPORTED', message)
+        }
+        return { baseVersion: version, ...id, columns: [...changeColumns, ...columns], ...schema }
+      }
+    }
+  }
+
+  /** The number of files of a version of a table. */
+  async #countFiles({ folder }: NamedObject, version: number): Promise<number> {
+    const manifest = await readVersion({ location: this.#deps.location, folder }, version)
+    if (manifest?.content.kind !== 'table') throw changedMeanwhile(tableOfFolder(folder))
+    return manifest.content.files.length
+  }
+
+  async #adopted(object: NamedObject): Promise<TableContent> {
+    if (object.kind !== 'PLAIN') throw new Error('the table has a manifest')
+    return adoptedContent(await factsOf(object.listed, this.#deps.cache), this.#deps.duckdbType)
+  }
+
+  async #checkNewName(to: { readonly schema: string; readonly table: string }): Promise<void> {
+    if (!(await this.#folders.isSchema(to.schema))) throw missingSchema(`${this.#deps.catalog}.${to.schema}`)
+    const object = await this.#folders.find(to.schema, to.table)
+    if (object) throw this.#taken(to, object.kind)
+  }
+
+  #taken(
+    { schema, table }: { readonly schema: string; readonly table: string },
+    kind: NamedObject['kind'],
+  ): EngineError {
+    return exists(
+      'TABLE_ALREADY_EXISTS',
+      `${kind === 'VIEW' ? 'View' : 'Table'} '${this.#deps.catalog}.${schema}.${table}'`,
+    )
   }
 
   /** The newest version of a folder, even if its object was dropped; 0 without one. */
   async #newestVersion(folder: string | undefined): Promise<number> {
-    return folder === undefined ? 0 : ((await readNewest(folder))?.version ?? 0)
+    return folder === undefined ? 0 : ((await readNewest({ location: this.#deps.location, folder }))?.version ?? 0)
   }
 
   async #objectFolder({ schema, table }: { schema: string; table: string }): Promise<string | undefined> {
@@ -108,25 +189,64 @@ export class ChangeTargets {
     if (object?.kind === 'PLAIN') await factsOf(object.listed, this.#deps.cache)
   }
 
-  async #columnsOf(object: NamedObject): Promise<StoredColumn[]> {
+  async #columnsOf(object: NamedObject): Promise<WriteTarget['columns']> {
     if (object.kind === 'PLAIN') {
       const found = await factsOf(object.listed, this.#deps.cache)
       return tableColumns(found).map((column) => ({ ...column, nullable: true }))
     }
     const { content } = object.manifest
-    // Comments on columns stay in the table's manifest: the events of a write are kept forever.
-    return content.kind === 'table' ? content.columns.map(({ name, type, nullable }) => ({ name, type, nullable })) : []
+    if (content.kind === 'view') return content.definition.columns
+    return content.kind === 'table' ? content.columns.map(targetColumn) : []
   }
+}
+
+type Resolved = Omit<WriteTarget, 'catalog' | 'queryId' | 'change'>
+
+/** Changes of a table, not a view, that exists. */
+type ChangeOfTable = Extract<
+  TableChange,
+  { kind: 'insert' | 'changeRows' | 'rewriteTable' | 'alterColumns' | 'truncateTable' | 'dropTable' }
+>
+
+/** Comments on columns stay in the table's manifest: the events of a write are kept forever. */
+function targetColumn({ name, type, nullable, physical }: TableColumn): WriteTarget['columns'][number] {
+  return { name, type, nullable, ...(physical !== name && { physical }) }
+}
+
+function writesRows({ kind }: TableChange): boolean {
+  return kind === 'insert' || kind === 'changeRows' || kind === 'rewriteTable'
 }
 
 /** Whether the change first makes a manifest for the files in a folder without one. */
 export function mayAdopt(change: TableChange): boolean {
-  return change.kind === 'insert' || change.kind === 'dropTable' || (change.kind === 'createTable' && change.replace)
+  switch (change.kind) {
+    case 'createTable':
+      return change.replace
+    case 'insert':
+    case 'dropTable':
+    case 'renameTable':
+    case 'renameSchema':
+    case 'comment':
+    case 'truncateTable':
+      return true
+    default:
+      return false
+  }
 }
 
 function tableId(object: NamedObject): { readonly tableId?: string } {
   if (object.kind === 'PLAIN') return { tableId: ADOPTED_ID }
   return object.manifest.content.kind === 'table' ? { tableId: object.manifest.content.id } : {}
+}
+
+function notOwnFiles(table: string): EngineError {
+  const message = `Rows of table '${table}' cannot be changed: it has files that Quipu did not write; create it anew with CREATE OR REPLACE TABLE … AS SELECT`
+  return new EngineError('NOT_SUPPORTED', message)
+}
+
+function changedMeanwhile(table: string): EngineError {
+  const message = `Rows or columns of table '${table}' were changed while the query ran; run it again`
+  return new EngineError('TRANSACTION_CONFLICT', message, { retry: 'anew' })
 }
 
 function exists(errorName: 'SCHEMA_ALREADY_EXISTS' | 'TABLE_ALREADY_EXISTS', what: string): EngineError {

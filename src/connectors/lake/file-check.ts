@@ -20,6 +20,10 @@ export interface FileCheck {
   verify(splits: readonly LakeSplit[]): Promise<void>
 }
 
+/** A file of a split, or a file that removes rows of it. */
+type CheckedFile =
+  Exclude<LakeSplit, { empty: true }> | { readonly file: string; readonly size: number; readonly footer: string }
+
 const MAX_KNOWN = 50_000
 const MAX_LOOKED = 1_000
 
@@ -35,7 +39,7 @@ export function createFileCheck(location: string, inspect: ConnectorContext['ins
   /** Size and time are checked every time; the footer is read again only when the file has another size or time. */
   const footers = new Map<string, { readonly key: string; readonly footer: string }>()
 
-  async function checkFile(split: Exclude<LakeSplit, { empty: true }>): Promise<void> {
+  async function checkFile(split: CheckedFile): Promise<void> {
     const named = join(location, split.file)
     const stats = await stat(named, { bigint: true }).catch(isGone)
     // A pipe has the same size as an empty file.
@@ -73,12 +77,13 @@ export function createFileCheck(location: string, inspect: ConnectorContext['ins
 
   return {
     async verify(splits) {
-      const byFile = new Map<string, Exclude<LakeSplit, { empty: true }>>()
+      const byFile = new Map<string, CheckedFile>()
       for (const split of splits) {
         if ('empty' in split) continue
         // Scans of one file may read different columns.
         const finer = 'format' in split ? split.columns.filter((column) => column.finer).map(({ name }) => name) : []
         byFile.set(JSON.stringify([split.file, ...finer]), split)
+        if ('written' in split) for (const by of split.removedBy ?? []) byFile.set(JSON.stringify([by.file]), by)
       }
       await Promise.all([...byFile.values()].map(checkFile))
     },

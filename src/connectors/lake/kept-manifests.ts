@@ -3,7 +3,8 @@ import { stat } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { hasCode } from '../../shared/node-error.ts'
 import type { TextTest } from './column-search.ts'
-import { parseManifest, unreadable, type Manifest } from './manifest.ts'
+import { unreadable, type Manifest } from './manifest.ts'
+import { manifestOfText } from './manifest-of-text.ts'
 
 /** A version as it was read; parsed at its first use. */
 interface KeptVersion {
@@ -13,7 +14,7 @@ interface KeptVersion {
   content: Buffer | Manifest
 }
 
-/** Versions by path. A version changes only if the whole folder is replaced; then its inode or time differs. */
+/** Versions by path and folder. A version changes only if the whole folder is replaced; then its inode or time differs. */
 const kept = new Map<string, KeptVersion>()
 /** The largest size of all texts, bytes: 1,500 tables of 100 columns. */
 const MAX_KEPT = 16 * 1024 * 1024
@@ -27,27 +28,38 @@ const readInto = promisify(read)
 
 /**
  * The manifest at a path; undefined when there is no file.
+ * @param folder of the object, relative to the location
  * @param wanted a text that this rejects is not parsed: the result is 'refused'. Not called for a manifest that is
  * parsed already
  * @throws EngineError HIVE_BAD_DATA when the manifest cannot be read
  */
-export async function manifestAt(path: string): Promise<Manifest | undefined>
-export async function manifestAt(path: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined>
-export async function manifestAt(path: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined> {
-  const version = await keptVersion(path)
+export async function manifestAt(path: string, folder: string): Promise<Manifest | undefined>
+export async function manifestAt(
+  path: string,
+  folder: string,
+  wanted?: TextTest,
+): Promise<Manifest | 'refused' | undefined>
+export async function manifestAt(
+  path: string,
+  folder: string,
+  wanted?: TextTest,
+): Promise<Manifest | 'refused' | undefined> {
+  const version = await keptVersion(path, folder)
   if (!version) return undefined
   const { content } = version
   if (!Buffer.isBuffer(content)) return content
   if (wanted && !wanted(content)) return 'refused'
-  return (version.content = parseManifest(content.toString(), path))
+  return (version.content = manifestOfText(content.toString(), path, folder))
 }
 
-async function keptVersion(path: string): Promise<KeptVersion | undefined> {
+async function keptVersion(path: string, folder: string): Promise<KeptVersion | undefined> {
+  // Catalogs with locations one below the other have different folders for one path.
+  const key = `${path}\0${folder}`
   try {
-    const known = kept.get(path)
+    const known = kept.get(key)
     if (known && known.file === identity(await stat(path, { bigint: true }))) return known
     const version = await readVersion(path)
-    keep(path, version)
+    keep(key, version)
     return version
   } catch (error) {
     if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
@@ -79,14 +91,14 @@ function identity({ ino, mtimeNs, size }: BigIntStats): string {
   return `${ino} ${mtimeNs} ${size}`
 }
 
-function keep(path: string, version: KeptVersion): void {
-  drop(path)
-  kept.set(path, version)
+function keep(key: string, version: KeptVersion): void {
+  drop(key)
+  kept.set(key, version)
   keptBytes += version.bytes + KEPT_BESIDE
   while (keptBytes > MAX_KEPT) drop(kept.keys().next().value!)
 }
 
-function drop(path: string): void {
-  const version = kept.get(path)
-  if (version && kept.delete(path)) keptBytes -= version.bytes + KEPT_BESIDE
+function drop(key: string): void {
+  const version = kept.get(key)
+  if (version && kept.delete(key)) keptBytes -= version.bytes + KEPT_BESIDE
 }

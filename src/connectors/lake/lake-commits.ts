@@ -1,12 +1,20 @@
+import { randomUUID } from 'node:crypto'
+import { rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
-import type { CommittedWrite, PreparedWrite } from '../spi/table-writer.ts'
+import type { CommittedWrite, PreparedWrite, TableChange } from '../spi/table-writer.ts'
 import { mayAdopt, type ChangeTargets, type ChangeTargetsDeps } from './change-targets.ts'
 import type { LakeFolders } from './lake-folders.ts'
 import type { ListedFiles } from './lake-files.ts'
-import { adoption, committedVersion, nextManifest, type Manifest } from './manifest.ts'
+import { committedVersion, type Instant, type Manifest, type ManifestContent } from './manifest.ts'
 import { adoptedContent } from './manifest-table.ts'
 import { factsOf } from './plain-table.ts'
-import { createVersion, makeFolder, readNewest, type OnStep } from './version-chain.ts'
+import { adoption, conflict, nextContent, nextManifest, type Before } from './next-content.ts'
+import { createVersion, makeFolder, readNewest, relativeFolder, syncFolder, type OnStep } from './version-chain.ts'
+import { newestIn, visibleContent } from './visibility.ts'
+
+type RenameObject = Extract<TableChange, { kind: 'renameTable' | 'renameView' }>
+type RenameSchema = Extract<TableChange, { kind: 'renameSchema' }>
 
 export interface LakeCommitsDeps extends ChangeTargetsDeps {
   readonly targets: Pick<ChangeTargets, 'nameOf'>
@@ -40,7 +48,7 @@ export class LakeCommits {
     const folders = this.#folders
     const parent = await folders.schemaFolder(change.schema)
     if (parent === undefined) return undefined
-    const newest = await readNewest('table' in change ? await folders.objectFolder(parent, change.table) : parent)
+    const newest = await this.#newest('table' in change ? await folders.objectFolder(parent, change.table) : parent)
     const version = newest && committedVersion(newest, queryId)
     return version === undefined ? undefined : { version, changed: false }
   }
@@ -56,11 +64,27 @@ export class LakeCommits {
     return 'table' in change ? this.#folders.dataFiles(change.schema, change.table, folder) : undefined
   }
 
-  /** Makes one object's next version, unless its newest version has the query's change. */
-  async #commitVersion(folder: string, prepared: PreparedWrite): Promise<CommittedWrite> {
+  #newest(folder: string): Promise<Manifest | undefined> {
+    return readNewest({ location: this.#deps.location, folder })
+  }
+
+  #relative(folder: string): string {
+    return relativeFolder({ location: this.#deps.location, folder })
+  }
+
+  /**
+   * Makes one object's next version, unless its newest version has the query's change.
+   * @param above the version gets a higher number
+   */
+  async #commitVersion(
+    folder: string,
+    prepared: PreparedWrite,
+    content: (before: Before) => ManifestContent = (before) => nextContent(before, prepared, this.#deps.duckdbType),
+    above = 0,
+  ): Promise<CommittedWrite> {
     let created: number | undefined
     for (;;) {
-      const newest = await readNewest(folder)
+      const newest = await this.#newest(folder)
       await this.#deps.onStep?.('read', newest?.version ?? 0)
       const version = newest && committedVersion(newest, prepared.queryId)
       if (version !== undefined) return { version, changed: version === created }
@@ -69,15 +93,13 @@ export class LakeCommits {
         await this.#adopt(folder, listed)
         continue
       }
+      const visible = newest && (await visibleContent(newest.content, newestIn(this.#deps.location)))
+      const before = { newest, visible, plainData: listed !== undefined, folder: this.#relative(folder) }
       // The loop goes on even when this succeeds. A committer may be delayed so long that later versions were made and
       // the next one was swept; then it has created a version that no reader uses. Only the newest version counts.
-      const manifest = this.#next(newest, prepared, listed !== undefined)
+      const manifest = nextManifest(newest, prepared, content(before), this.#now(), above)
       if (await createVersion(folder, manifest, this.#deps.onStep)) created = manifest.version
     }
-  }
-
-  #next(newest: Manifest | undefined, prepared: PreparedWrite, plainData: boolean): Manifest {
-    return nextManifest(newest, { prepared, now: this.#now(), plainData, duckdbType: this.#deps.duckdbType })
   }
 
   async #commitNow(prepared: PreparedWrite): Promise<CommittedWrite> {
@@ -89,29 +111,125 @@ export class LakeCommits {
         return this.#commitVersion(folder, prepared)
       }
       case 'dropSchema': {
-        const folder = await this.#folders.schemaFolder(change.schema)
-        if (folder === undefined) throw gone(`Schema '${this.#deps.targets.nameOf(change)}'`)
+        const folder = await this.#schemaFolder(change.schema)
         for (const table of prepared.cascade ?? []) await this.#dropObject(folder, table, prepared)
         return this.#commitVersion(folder, prepared)
       }
+      case 'renameTable':
+      case 'renameView':
+        return this.#renameObject(prepared, change)
+      case 'renameSchema':
+        return this.#renameSchema(prepared, change)
       default: {
-        const parent = await this.#folders.schemaFolder(change.schema)
-        if (parent === undefined) throw gone(`Schema '${this.#deps.catalog}.${change.schema}'`)
-        const folder = await this.#folders.objectFolder(parent, change.table)
+        const folder = await this.#folders.objectFolder(await this.#schemaFolder(change.schema), change.table)
         await makeFolder(folder)
         return this.#commitVersion(folder, prepared)
       }
     }
   }
 
+  async #schemaFolder(schema: string): Promise<string> {
+    const folder = await this.#folders.schemaFolder(schema)
+    if (folder === undefined) throw gone(`Schema '${this.#deps.catalog}.${schema}'`)
+    return folder
+  }
+
+  /**
+   * Two commits: first the object under its new name, which counts only since the second commit, then the end of its old
+   * name. Both can be repeated.
+   */
+  async #renameObject(prepared: PreparedWrite, change: RenameObject): Promise<CommittedWrite> {
+    const { queryId } = prepared
+    const folder = await this.#folders.objectFolder(await this.#schemaFolder(change.schema), change.table)
+    const target = await this.#folders.objectFolder(await this.#schemaFolder(change.to.schema), change.to.table)
+    await makeFolder(folder)
+    const old = await this.#manifestOf(folder, prepared)
+    const version = committedVersion(old, queryId)
+    if (version !== undefined) return { version, changed: false }
+    const content = await visibleContent(old.content, newestIn(this.#deps.location))
+    const isIt = change.kind === 'renameView' ? content.kind === 'view' : content.kind === 'table' && content.id === prepared.tableId // prettier-ignore
+    if (!isIt) throw gone(`'${this.#deps.targets.nameOf(change)}'`)
+    const since = { folder: this.#relative(folder), version: old.version, queryId }
+    await makeFolder(target)
+    await this.#moveTo(target, prepared, old, since, since.folder)
+    return this.#commitVersion(folder, prepared, () => ({ kind: 'dropped', movedTo: this.#relative(target) }))
+  }
+
+  /**
+   * The objects of the schema get manifests in the folder of its new name, which count since the last commit: the end of
+   * the old name. Until then the objects of the old name count.
+   */
+  async #renameSchema(prepared: PreparedWrite, change: RenameSchema): Promise<CommittedWrite> {
+    const { queryId } = prepared
+    const folder = await this.#schemaFolder(change.schema)
+    const old = await this.#newest(folder)
+    const version = old && committedVersion(old, queryId)
+    if (version !== undefined) return { version, changed: false }
+    const instant = { folder: this.#relative(folder), version: old?.version ?? 0, queryId }
+    const target = await this.#folders.newSchemaFolder(change.to)
+    await this.#makeSchema(target, prepared, instant)
+    for (const name of prepared.cascade ?? []) {
+      const [from, to] = [
+        await this.#folders.objectFolder(folder, name),
+        await this.#folders.objectFolder(target, name),
+      ]
+      const object = await this.#manifestOf(from, { ...prepared, change: { kind: 'dropTable', schema: change.schema, table: name } }) // prettier-ignore
+      const { content } = object
+      if (content.kind !== 'table' && content.kind !== 'view') continue
+      await makeFolder(to)
+      await this.#moveTo(to, prepared, object, instant, this.#relative(from))
+      await this.#commitVersion(from, prepared, () => ({ ...content, until: instant }))
+    }
+    return this.#commitVersion(folder, prepared, () => ({ kind: 'dropped', movedTo: this.#relative(target) }))
+  }
+
+  /** A new folder appears with its manifest: without one it would be a schema at once. */
+  async #makeSchema(folder: string, prepared: PreparedWrite, since: Instant): Promise<void> {
+    const content = { kind: 'schema', since } as const
+    if ((await stat(folder).catch(() => undefined)) === undefined) {
+      const hidden = join(dirname(folder), `.${prepared.queryId}-${randomUUID()}`)
+      await makeFolder(hidden)
+      await createVersion(hidden, nextManifest(undefined, prepared, content, this.#now()))
+      await rename(hidden, folder).catch(() => rm(hidden, { recursive: true, force: true }))
+      await syncFolder(dirname(folder))
+    }
+    await this.#commitVersion(folder, prepared, () => content)
+  }
+
+  /** The newest manifest of an object, made from its plain files if it has none. */
+  async #manifestOf(folder: string, prepared: PreparedWrite): Promise<Manifest> {
+    for (;;) {
+      const newest = await this.#newest(folder)
+      if (newest) return newest
+      const listed = await this.#plainFiles(folder, prepared)
+      if (!listed) throw gone(`'${this.#deps.targets.nameOf(prepared.change)}'`)
+      await this.#adopt(folder, listed)
+    }
+  }
+
+  /** Makes the manifest of an object under its new name. Its versions go on counting. */
+  async #moveTo(folder: string, prepared: PreparedWrite, old: Manifest, since: Instant, from: string): Promise<void> {
+    const content = movedContent(old.content, from)
+    await this.#commitVersion(
+      folder,
+      prepared,
+      ({ visible, plainData }) => {
+        if (plainData || (visible && visible.kind !== 'dropped'))
+          throw conflict(`'${this.#relative(folder)}' was created by another writer`)
+        return { ...content, since }
+      },
+      old.version,
+    )
+  }
+
   /** Drops a table or view with its schema; an object that is already dropped stays as it is. */
   async #dropObject(parent: string, table: string, prepared: PreparedWrite): Promise<void> {
     const { schema } = prepared.change
     const folder = await this.#folders.objectFolder(parent, table)
-    const newest = await readNewest(folder)
-    if (newest && (committedVersion(newest, prepared.queryId) !== undefined || newest.content.kind === 'dropped'))
-      return
-    const kind = newest?.content.kind === 'view' ? 'dropView' : 'dropTable'
+    const newest = await this.#newest(folder)
+    const content = newest && (await visibleContent(newest.content, newestIn(this.#deps.location)))
+    if (newest && (committedVersion(newest, prepared.queryId) !== undefined || content?.kind === 'dropped')) return
+    const kind = content?.kind === 'view' ? 'dropView' : 'dropTable'
     const { tableId: _, ...target } = prepared
     await this.#commitVersion(folder, { ...target, change: { kind, schema, table } })
   }
@@ -125,6 +243,23 @@ export class LakeCommits {
       })
     this.#queues.set(key, settled)
     return done
+  }
+}
+
+/** The object as it is under its new name. @param from its old folder, relative to the location */
+function movedContent(content: ManifestContent, from: string): ManifestContent & { kind: 'table' | 'view' } {
+  switch (content.kind) {
+    case 'table': {
+      const { until: _, adopted, ...table } = content
+      return { ...table, ...(adopted && { adopted: { ...adopted, folder: adopted.folder ?? from } }) }
+    }
+    case 'view': {
+      const { until: _, ...view } = content
+      return view
+    }
+    case 'schema':
+    case 'dropped':
+      throw new Error(`${content.kind} does not move`)
   }
 }
 

@@ -2,6 +2,7 @@ import { mkdirSync, realpathSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
+import type { StatisticsByColumn } from '../spi/column-statistics.ts'
 import { parquetStatistics } from '../spi/parquet-statistics.ts'
 import type {
   Connector,
@@ -24,6 +25,7 @@ import { factsOf, foundSplits, snapshotId, tableColumns, type FoundFiles } from 
 import { withNamedRefusals } from './refusals.ts'
 import { tableSettingsSchema, type TableSettings } from './table-settings.ts'
 import { lakeTableSource } from './table-source.ts'
+import { filesToRewrite } from './removals.ts'
 import { readVersion } from './version-chain.ts'
 
 const lakeSchema = z.strictObject({
@@ -42,6 +44,8 @@ const versionHandleSchema = z.object({
   table: z.string(),
   version: z.number(),
   id: z.string(),
+  /** Only the files that a rewrite of the table replaces. */
+  rewrite: z.boolean().optional(),
 })
 /**
  * The facts of larger sets of files are not kept with a handle for the time of a statement: they would take much
@@ -119,13 +123,13 @@ function createLake(
   const foundFor = new WeakMap<object, FoundFiles>()
 
   /** The version that a handle names, even if there are later versions or the table was dropped since. */
-  async function contentOf(handle: z.infer<typeof versionHandleSchema>): Promise<[string, TableContent]> {
+  async function contentOf(handle: z.infer<typeof versionHandleSchema>): Promise<TableContent> {
     const parent = await folders.schemaFolder(handle.schema)
     const folder = parent && (await folders.objectFolder(parent, handle.table))
-    const manifest = folder && (await readVersion(folder, handle.version))
+    const manifest = folder && (await readVersion({ location, folder }, handle.version))
     if (!manifest || manifest.content.kind !== 'table' || manifest.content.id !== handle.id) throw changed()
     checkReadable(folder, `Table '${handle.schema}.${handle.table}'`)
-    return [folder, manifest.content]
+    return manifest.content
   }
 
   /** The files of a folder without manifest, if they are still those of the handle. */
@@ -166,10 +170,21 @@ function createLake(
       createTable: !readOnly,
       insert: !readOnly,
       views: !readOnly,
+      rowChanges: !readOnly,
+      alterTable: !readOnly,
+      comments: !readOnly,
+      materializedViews: false,
       snapshots: true,
     },
     ...(!readOnly && {
-      writer: createLakeWriter({ catalog, location, folders, cache, duckdbType: context.duckdbType }),
+      writer: createLakeWriter({
+        catalog,
+        location,
+        folders,
+        cache,
+        inspect: context.inspect,
+        duckdbType: context.duckdbType,
+      }),
     }),
 
     listSchemas: () => folders.listSchemas(),
@@ -197,7 +212,7 @@ function createLake(
     async getStatistics(handle) {
       const parsed = handleSchema.parse(handle)
       if ('version' in parsed) {
-        const [, content] = await contentOf(parsed)
+        const content = await contentOf(parsed)
         if (!content.adopted) return manifestStatistics(content)
       }
       const splits = await this.listSplits(handle)
@@ -212,13 +227,10 @@ function createLake(
       const { rows } = await this.getStatistics(handle)
       if (rows === undefined) return {}
       if ('version' in parsed) {
-        const [folder, content] = await contentOf(parsed)
-        return parquetStatistics(
-          context.inspect,
-          manifestPaths(location, folder, content),
-          rows,
-          storedColumns(content),
-        )
+        const content = await contentOf(parsed)
+        const paths = manifestPaths(location, content)
+        const known = await parquetStatistics(context.inspect, paths, rows, storedColumns(content))
+        return isExact(content) ? known : boundsOnly(known)
       }
       const found = await filesAt(parsed)
       const paths = found.files.map(({ file }) => join(location, file))
@@ -231,18 +243,20 @@ function createLake(
       const read = { columns, partitions }
       const parsed = handleSchema.parse(handle)
       if ('version' in parsed) {
-        const [folder, content] = await contentOf(parsed)
-        const version = { catalog, settings: settingsOf(parsed), location, folder, content }
-        return manifestSplits(version, cache, read, context.duckdbType)
+        const content = await contentOf(parsed)
+        const version = { catalog, settings: settingsOf(parsed), location, content }
+        const files = parsed.rewrite ? filesToRewrite(content, content.files.length) : undefined
+        return manifestSplits(version, cache, read, context.duckdbType, files)
       }
       return foundSplits(catalog, foundFor.get(handle) ?? (await filesAt(parsed)), read, context.duckdbType)
     },
 
-    async tableSource(splits, columns) {
+    async tableSource(splits, columns, options) {
       return lakeTableSource(
         location,
         splits.map(({ data }) => lakeSplitSchema.parse(data)),
         columns,
+        options,
       )
     },
 
@@ -266,6 +280,18 @@ function withPartitionKeys(
     columns: columns.map((column) => (names.includes(column.name) ? { ...column, partitionKey: true } : column)),
     properties: { ...properties, partitioned_by: names },
   }
+}
+
+/** Whether the files have exactly the rows of the table. */
+function isExact({ files, removals }: TableContent): boolean {
+  return removals.length === 0 && files.every(({ live }) => live === undefined)
+}
+
+/** Bounds stay valid when rows are removed; numbers of NULLs and of different values do not. */
+function boundsOnly(columns: StatisticsByColumn): StatisticsByColumn {
+  return Object.fromEntries(
+    Object.entries(columns).map(([name, { nulls: _nulls, distinct: _distinct, ...rest }]) => [name, rest]),
+  )
 }
 
 /** Whether an object may have one of these columns. The columns of files without manifest are not known yet. */

@@ -1,12 +1,13 @@
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { SchemaTableName } from '../spi/connector.ts'
-import { folderOfName } from './folder-names.ts'
+import { folderOfName, nameOfFolder } from './folder-names.ts'
 import { listDataFiles, listFolders, pickName, type ListedFiles } from './lake-files.ts'
 import { resolveInside } from './resolve-inside.ts'
 import type { TextTest } from './column-search.ts'
 import type { Manifest } from './manifest.ts'
 import type { TableSettings } from './table-settings.ts'
-import { readNewest } from './version-chain.ts'
+import { readNewest, relativeFolder } from './version-chain.ts'
+import { newestIn, visibleContent, type NewestOf } from './visibility.ts'
 
 /**
  * The object of a name in a schema: from its newest manifest, or else from the data files of its folder; undefined when
@@ -69,21 +70,13 @@ export function createLakeFolders(
     folder: string,
     wanted?: TextTest,
   ): Promise<NamedObject | undefined> {
-    const manifest = await readNewest(folder, wanted)
+    const manifest = await readNewest({ location, folder }, wanted)
     if (manifest === 'refused') return undefined
-    switch (manifest?.content.kind) {
-      case undefined: {
-        const listed = await dataFiles(schema, name, folder)
-        return listed && { kind: 'PLAIN', folder, listed }
-      }
-      case 'table':
-        return { kind: 'TABLE', folder, manifest: manifest! }
-      case 'view':
-        return { kind: 'VIEW', folder, manifest: manifest! }
-      case 'schema':
-      case 'dropped':
-        return undefined
+    if (!manifest) {
+      const listed = await dataFiles(schema, name, folder)
+      return listed && { kind: 'PLAIN', folder, listed }
     }
+    return objectOf(folder, manifest, newestIn(location))
   }
 
   /** @param folder with links followed: then a subfolder that is not a link has its real path */
@@ -97,19 +90,22 @@ export function createLakeFolders(
     const links = new Set<string>()
     const listed = await listFolders(folder, (name) => links.add(name))
     const names = [...listed].filter(([name, found]) => found.length === 1 && named(name)).sort()
+    const listing = new ConsistentListing(location)
+    const examine = async (name: string, found: string): Promise<NamedObject | undefined> => {
+      const path = join(folder, found)
+      const real = links.has(found) ? await resolveInside(location, path) : path
+      const manifest = await readNewest({ location, folder: real }, wanted)
+      if (manifest === 'refused') return undefined
+      if (manifest) return listing.see(name, real, manifest)
+      const files = await dataFiles(schema, name, real)
+      return files && { kind: 'PLAIN', folder: real, listed: files }
+    }
     for (let from = 0; from < names.length; from += AT_ONCE) {
       const some = names.slice(from, from + AT_ONCE)
-      const objects = await Promise.all(
-        some.map(([name, [found]]) => {
-          const path = join(folder, found!)
-          const object = links.has(found!)
-            ? resolveInside(location, path).then((real) => objectAt(schema, name, real, wanted))
-            : objectAt(schema, name, path, wanted)
-          return object.catch(() => undefined)
-        }),
-      )
+      const objects = await Promise.all(some.map(([name, [found]]) => examine(name, found!).catch(() => undefined)))
       for (const [i, object] of objects.entries()) if (object) await take(some[i]![0], object)
     }
+    for (const { name, object } of await listing.moved()) if (named(name)) await take(name, object)
   }
 
   async function hasObjects(folder: string): Promise<boolean> {
@@ -123,7 +119,12 @@ export function createLakeFolders(
    * moment, so that nothing committed is lost.
    */
   async function isLive(folder: string): Promise<boolean> {
-    return (await readNewest(folder))?.content.kind !== 'dropped' || (await hasObjects(folder))
+    const newest = await readNewest({ location, folder })
+    if (!newest) return true
+    const { kind } = await visibleContent(newest.content, newestIn(location))
+    if (kind !== 'dropped') return true
+    // A schema with a new name is not there before its instant.
+    return newest.content.kind === 'dropped' && (await hasObjects(folder))
   }
 
   return {
@@ -172,8 +173,74 @@ export function createLakeFolders(
       await this.each(schema, named, (table, { kind }) => {
         tables.push({ schema, table, kind: kind === 'VIEW' ? 'VIEW' : 'TABLE' })
       })
-      return tables
+      return tables.sort((a, b) => (a.table < b.table ? -1 : 1))
     },
+  }
+}
+
+/**
+ * The objects of a schema as of one instant, although their manifests are read one after the other: an object that gets
+ * another name meanwhile is listed under exactly one of its names.
+ */
+class ConsistentListing {
+  readonly #location: string
+  /** Manifests by their folders, relative to the location, as this listing read them. */
+  readonly #seen = new Map<string, Manifest>()
+  /** Objects that count only since an instant. */
+  readonly #later: { readonly name: string; readonly folder: string; readonly manifest: Manifest }[] = []
+  readonly #movedTo = new Set<string>()
+
+  constructor(location: string) {
+    this.#location = location
+  }
+
+  /** @returns the object, unless it takes the whole listing to decide whether it is there */
+  async see(name: string, folder: string, manifest: Manifest): Promise<NamedObject | undefined> {
+    const { content } = manifest
+    const path = relativeFolder({ location: this.#location, folder })
+    this.#seen.set(path, manifest)
+    if ('since' in content && content.since) this.#later.push({ name, folder, manifest })
+    else if (content.kind !== 'dropped') return objectOf(folder, manifest, newestIn(this.#location))
+    else if (content.movedTo !== undefined) this.#movedTo.add(content.movedTo)
+    return undefined
+  }
+
+  /** The objects that were left out: those with an instant, and those that moved after their new name was read. */
+  async moved(): Promise<readonly { readonly name: string; readonly object: NamedObject }[]> {
+    const found: { readonly name: string; readonly object: NamedObject }[] = []
+    const later = [...this.#later]
+    for (const path of this.#movedTo) {
+      const seen = this.#seen.get(path)
+      if (!this.#isBeside(path) || (seen && seen.content.kind !== 'dropped')) continue
+      const folder = join(this.#location, path)
+      const manifest = await readNewest({ location: this.#location, folder })
+      if (manifest) later.push({ name: nameOfFolder(basename(path)), folder, manifest })
+    }
+    const fresh = newestIn(this.#location)
+    for (const { name, folder, manifest } of later) {
+      const object = await objectOf(folder, manifest, async (path) => this.#seen.get(path) ?? fresh(path))
+      if (object) found.push({ name, object })
+    }
+    return found
+  }
+
+  /** Whether a folder is in the schema of this listing. */
+  #isBeside(path: string): boolean {
+    const [seen] = this.#seen.keys()
+    return seen !== undefined && dirname(seen) === dirname(path)
+  }
+}
+
+async function objectOf(folder: string, manifest: Manifest, newestOf: NewestOf): Promise<NamedObject | undefined> {
+  const { kind } = await visibleContent(manifest.content, newestOf)
+  switch (kind) {
+    case 'table':
+      return { kind: 'TABLE', folder, manifest }
+    case 'view':
+      return { kind: 'VIEW', folder, manifest }
+    case 'schema':
+    case 'dropped':
+      return undefined
   }
 }
 

@@ -63,9 +63,12 @@ export type FoundSplit = z.infer<typeof foundSplitSchema>
 
 /** Rows of a Parquet file that Quipu wrote: it has the table's columns, in the form that holds their types. */
 const writtenSplitSchema = z.object({
-  written: z.literal(true),
+  /** 2: a reader must know `live`, `removedBy` and `columns`. Workers of earlier versions refuse such a split. */
+  written: z.union([z.literal(true), z.literal(2)]),
   /** Relative to the catalog's location. */
   file: z.string(),
+  /** The position in the table's list of files; absent in splits of earlier versions. */
+  index: z.number().optional(),
   size: z.number(),
   footer: z.string(),
   firstRow: z.number(),
@@ -73,6 +76,19 @@ const writtenSplitSchema = z.object({
   fileRows: z.number(),
   /** Columns that are checked row by row (`FileColumn`). */
   byRow: z.array(z.string()).optional(),
+  /** For a file of changed rows: only its rows with `$live` are rows of the table. */
+  live: z.literal(true).optional(),
+  /** The files of changed rows that remove rows of this file: their rows with `$file` equal to `index`. */
+  removedBy: z
+    .array(z.object({ file: z.string(), size: z.number(), footer: z.string(), index: z.number() }))
+    .optional(),
+  /**
+   * The columns that the file has under another name or with another type, or not at all: then they have no source, and
+   * are NULL.
+   */
+  columns: z
+    .array(z.object({ name: z.string(), source: z.string().optional(), cast: z.string().optional() }))
+    .optional(),
 })
 export type WrittenSplit = z.infer<typeof writtenSplitSchema>
 

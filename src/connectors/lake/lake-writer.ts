@@ -1,11 +1,14 @@
 import type { ConnectorWriter } from '../spi/table-writer.ts'
 import { createAttempts } from './attempts.ts'
+import type { AskFiles } from './changed-rows.ts'
 import { ChangeTargets, mayAdopt, type ChangeTargetsDeps } from './change-targets.ts'
 import { gone, LakeCommits } from './lake-commits.ts'
 import { sweepLake } from './sweep.ts'
 import type { OnStep } from './version-chain.ts'
 
 export interface LakeWriterDeps extends ChangeTargetsDeps {
+  /** Answers questions about written files; needed only where rows are written. */
+  readonly inspect: AskFiles
   /** Wall clock, milliseconds. */
   readonly now?: () => number
   /** Called at each step of a commit, for tests of crashes. */
@@ -21,16 +24,18 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
     async begin(queryId, change) {
       const resolved = await targets.resolve(change)
       await targets.checkPlace(change)
+      if (change.kind === 'renameTable' || change.kind === 'renameView') await targets.checkPlace(change.to)
+      if (change.kind === 'renameSchema') await targets.checkPlace({ schema: change.to })
       return { catalog, queryId, change, ...resolved }
     },
-    ...createAttempts(folders),
+    ...createAttempts(folders, deps.inspect),
     async prepare(target, files) {
       const { change } = target
-      const resolved = await targets.resolve(change)
+      const resolved = await targets.resolve(change, target.baseVersion)
       if (target.tableId !== resolved.tableId) throw gone(`Table '${targets.nameOf(change)}'`)
       await ('table' in change && mayAdopt(change) ? targets.checkObject(change) : targets.checkPlace(change))
       const cascade =
-        change.kind === 'dropSchema' && change.cascade
+        change.kind === 'renameSchema' || (change.kind === 'dropSchema' && change.cascade)
           ? { cascade: (await folders.list(change.schema)).map(({ table }) => table) }
           : {}
       for (const table of cascade.cascade ?? []) await targets.checkObject({ schema: change.schema, table })

@@ -1,22 +1,18 @@
 import { sep } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
-import { storedColumnSchema, viewDefinitionSchema, writtenFileSchema } from '../spi/table-writer.ts'
-import type { PreparedWrite, WrittenFile } from '../spi/table-writer.ts'
-import { fileFormats } from './file-format.ts'
 import { queryIdSchema } from '../../shared/id-schemas.ts'
 import type { QueryId } from '../../shared/ids.ts'
-
-/** A column with the type its values have in the table's Parquet files. */
-const manifestColumnSchema = storedColumnSchema.extend({ duckdbType: z.string() })
+import { storedColumnSchema, viewDefinitionSchema, writtenFileSchema } from '../spi/table-writer.ts'
+import { fileFormats } from './file-format.ts'
 
 /** A path that does not lead out of its starting folder. */
-const innerPathSchema = z.string().refine((path) => {
+export const innerPathSchema = z.string().refine((path) => {
   return path !== '' && path.split('/').every((part) => !['', '.', '..'].includes(part)) && !path.includes('\0')
 }, 'must be a path below its folder')
 
 /** Files that were in the folder before its first manifest: read unchanged, by the facts found at that time. */
-const adoptedSchema = z.object({
+export const adoptedSchema = z.object({
   format: z.enum(fileFormats),
   shapesDiffer: z.boolean(),
   columns: z.array(z.object({ name: z.string(), source: z.string(), duckdbType: z.string() })),
@@ -33,8 +29,70 @@ const adoptedSchema = z.object({
   ),
   /** Columns with values from the files' folders. */
   keys: z.array(z.object({ name: z.string(), duckdbType: z.string() })).optional(),
+  /** The folder of the files, relative to the location, once the table has another name. */
+  folder: innerPathSchema.optional(),
 })
 export type Adopted = z.infer<typeof adoptedSchema>
+
+/**
+ * A column is identified by its id, whatever its name: a column that is dropped and added again has another id, and
+ * `physical`, its name in the files, is never used for another column of the table.
+ */
+const fileColumnSchema = z.object({
+  id: z.number().int(),
+  physical: z.string(),
+  /** The type that its values have in the files. */
+  duckdbType: z.string(),
+})
+export type FileColumnId = z.infer<typeof fileColumnSchema>
+
+const tableColumnSchema = storedColumnSchema.extend(fileColumnSchema.shape)
+export type TableColumn = z.infer<typeof tableColumnSchema>
+
+/**
+ * An object that moves gets a manifest under its new name first. Objects of both names change at one instant: when the
+ * chain of versions in `folder` has the commit of the query.
+ */
+const instantSchema = z.object({
+  /** Relative to the location. */
+  folder: innerPathSchema,
+  /** The newest version there before the commit; 0 without one. */
+  version: z.number().int(),
+  queryId: queryIdSchema,
+})
+export type Instant = z.infer<typeof instantSchema>
+
+const visibility = {
+  /** Before this instant there is no such object. */
+  since: instantSchema.optional(),
+  /** From this instant on there is no such object. */
+  until: instantSchema.optional(),
+}
+
+/** A file that Quipu wrote; `path` is relative to the location. */
+const tableFileSchema = writtenFileSchema.omit({ change: true }).extend({
+  path: innerPathSchema,
+  /** Number of its schema in `schemas`. */
+  schema: z.number().int(),
+  /** For a file of changed rows: how many of its rows are rows of the table (`$live`). */
+  live: z.number().int().optional(),
+})
+export type TableFile = z.infer<typeof tableFileSchema>
+
+/** The rows that are removed from a file: their numbers are in files of changed rows. */
+const removalSchema = z.object({
+  /** The path of the file. */
+  file: z.string(),
+  by: z.array(
+    z.object({
+      /** The path of the file of changed rows. */
+      file: z.string(),
+      /** The value of `$file` in its rows that remove rows of this file. */
+      index: z.number().int(),
+      rows: z.number().int(),
+    }),
+  ),
+})
 
 const tableSchema = z.object({
   kind: z.literal('table'),
@@ -43,24 +101,34 @@ const tableSchema = z.object({
    */
   id: z.string(),
   comment: z.string().optional(),
-  columns: z.array(manifestColumnSchema),
-  /** Parquet files that Quipu wrote. */
-  files: z.array(writtenFileSchema.extend({ path: innerPathSchema })),
+  columns: z.array(tableColumnSchema),
+  /** The id of the next column that is added. */
+  nextColumn: z.number().int(),
+  /** The columns of the files, by the number of their schema. */
+  schemas: z.array(z.object({ id: z.number().int(), columns: z.array(fileColumnSchema) })),
+  /** The schema that new files have. */
+  fileSchema: z.number().int(),
+  /** Inserts only append: row ids and `baseFiles` count the files. */
+  files: z.array(tableFileSchema),
+  removals: z.array(removalSchema),
+  /** The version that last removed rows or files, or changed columns. */
+  changedAt: z.number().int(),
   adopted: adoptedSchema.optional(),
+  ...visibility,
 })
 
 const contentSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('schema') }),
+  z.object({ kind: z.literal('schema'), since: instantSchema.optional() }),
   tableSchema,
-  z.object({ kind: z.literal('view'), definition: viewDefinitionSchema }),
-  /** An object of that name was dropped. */
-  z.object({ kind: z.literal('dropped') }),
+  z.object({ kind: z.literal('view'), definition: viewDefinitionSchema, ...visibility }),
+  /** An object of that name was dropped, or has another name now: `movedTo` is its folder, relative to the location. */
+  z.object({ kind: z.literal('dropped'), movedTo: innerPathSchema.optional() }),
 ])
 export type ManifestContent = z.infer<typeof contentSchema>
 export type TableContent = z.infer<typeof tableSchema>
 
-const manifestSchema = z.object({
-  format: z.literal(1),
+/** The parts of a manifest that no format changed. */
+export const manifestHead = {
   version: z.number().int().min(1),
   /** When this version was made, milliseconds since the epoch, by the clock of the process that made it. */
   time: z.number(),
@@ -69,24 +137,21 @@ const manifestSchema = z.object({
    * made once.
    */
   committed: z.array(z.object({ queryId: queryIdSchema, version: z.number(), time: z.number() })),
-  content: contentSchema,
-})
+}
+
+const manifestSchema = z.object({ format: z.literal(2), ...manifestHead, content: contentSchema })
 export type Manifest = z.infer<typeof manifestSchema>
+
+export function parseManifest(json: unknown): Manifest {
+  return manifestSchema.parse(json)
+}
 
 /** Commits younger than this are remembered, milliseconds; so are the last `REMEMBERED_COUNT` commits. */
 export const REMEMBERED_MILLIS = 24 * 3600 * 1000
-const REMEMBERED_COUNT = 1000
+export const REMEMBERED_COUNT = 1000
 
 /** The id of a table whose files were there before its first manifest. */
 export const ADOPTED_ID = 'adopted'
-
-export function parseManifest(text: string, path: string): Manifest {
-  try {
-    return manifestSchema.parse(JSON.parse(text))
-  } catch (cause) {
-    throw unreadable(path, cause)
-  }
-}
 
 /** The parts of a path in messages: schema, table, folder and file. */
 const NAMED_PARTS = 4
@@ -103,86 +168,4 @@ export function unreadable(path: string, cause?: unknown): EngineError {
 /** The version that first had a query's change; undefined when the change is not in, or is forgotten. */
 export function committedVersion(manifest: Manifest, queryId: QueryId): number | undefined {
   return manifest.committed.findLast((commit) => commit.queryId === queryId)?.version
-}
-
-/** The first version of a table whose files were there before; no query committed it. */
-export function adoption(content: TableContent, now: number): Manifest {
-  return { format: 1, version: 1, time: now, committed: [], content }
-}
-
-/** The input for the next version. */
-export interface NextVersion {
-  readonly prepared: PreparedWrite
-  readonly now: number
-  /** Whether the name's folder holds data files that no manifest names. */
-  readonly plainData: boolean
-  duckdbType(type: string): string
-}
-
-/**
- * The version after `newest` with the prepared change in it.
- * @throws EngineError TRANSACTION_CONFLICT when the change cannot be made on it
- */
-export function nextManifest(newest: Manifest | undefined, next: NextVersion): Manifest {
-  const { prepared, now } = next
-  const version = (newest?.version ?? 0) + 1
-  const all = [...(newest?.committed ?? []), { queryId: prepared.queryId, version, time: now }]
-  const committed = all.filter(
-    ({ time }, index) => index >= all.length - REMEMBERED_COUNT || time > now - REMEMBERED_MILLIS,
-  )
-  return { format: 1, version, time: now, committed, content: nextContent(newest, next) }
-}
-
-function nextContent(newest: Manifest | undefined, next: NextVersion): ManifestContent {
-  const { prepared } = next
-  const { change } = prepared
-  const content = newest?.content
-  const free = content ? content.kind === 'dropped' : !next.plainData
-  switch (change.kind) {
-    case 'createSchema':
-      if (content && content.kind !== 'dropped')
-        throw conflict(`Schema '${change.schema}' was created by another writer`)
-      return { kind: 'schema' }
-    case 'dropSchema':
-      return { kind: 'dropped' }
-    case 'createTable':
-      if (!free && !(change.replace && content?.kind === 'table')) {
-        throw conflict(`Table '${change.schema}.${change.table}' was created by another writer`)
-      }
-      return {
-        kind: 'table',
-        id: prepared.queryId,
-        ...(change.comment !== undefined && { comment: change.comment }),
-        columns: change.columns.map((column) => ({ ...column, duckdbType: next.duckdbType(column.type) })),
-        files: nonEmpty(prepared.files),
-      }
-    case 'insert':
-      if (content?.kind !== 'table' || content.id !== prepared.tableId) {
-        throw conflict(`Table '${change.schema}.${change.table}' was dropped by another writer`)
-      }
-      return { ...content, files: [...content.files, ...nonEmpty(prepared.files)] }
-    case 'dropTable':
-      // Without an id the table is dropped with its schema, whichever table it is.
-      if (content?.kind !== 'table' || (prepared.tableId !== undefined && content.id !== prepared.tableId)) {
-        throw conflict(`Table '${change.schema}.${change.table}' was dropped by another writer`)
-      }
-      return { kind: 'dropped' }
-    case 'createView':
-      if (!free && !(change.replace && content?.kind === 'view')) {
-        throw conflict(`View '${change.schema}.${change.table}' was created by another writer`)
-      }
-      return { kind: 'view', definition: change.definition }
-    case 'dropView':
-      if (content?.kind !== 'view')
-        throw conflict(`View '${change.schema}.${change.table}' was dropped by another writer`)
-      return { kind: 'dropped' }
-  }
-}
-
-function nonEmpty(files: readonly WrittenFile[]): WrittenFile[] {
-  return files.filter(({ rows }) => rows > 0)
-}
-
-function conflict(message: string): EngineError {
-  return new EngineError('TRANSACTION_CONFLICT', message)
 }

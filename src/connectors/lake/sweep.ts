@@ -1,11 +1,11 @@
 import { readdir, rm, rmdir, stat, unlink } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import type { SweepOptions, SweepReport } from '../spi/table-writer.ts'
 import { DATA_FOLDER } from './attempts.ts'
 import { listFolders } from './lake-files.ts'
 import { resolveInside } from './resolve-inside.ts'
 import { REMEMBERED_MILLIS, type Manifest } from './manifest.ts'
-import { listVersions, MANIFEST_FOLDER, readVersion, versionPath } from './version-chain.ts'
+import { listVersions, MANIFEST_FOLDER, readVersion, relativeFolder, versionPath, type Chain } from './version-chain.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { isQueryId } from '../../shared/ids.ts'
 
@@ -19,34 +19,70 @@ const UNNAMED_MILLIS = 24 * 3600 * 1000
  */
 export async function sweepLake(location: string, options: SweepOptions): Promise<SweepReport> {
   const report = { filesRemoved: 0, bytesRemoved: 0 }
-  for (const schema of await subfolders(location, location)) {
-    await sweepManifests(schema, await loadVersions(schema), options)
-    for (const folder of await subfolders(location, schema)) await sweepObject(location, folder, options, report)
+  const schemas = await subfolders(location, location)
+  const elsewhere = await filesElsewhere(location, schemas, options)
+  for (const schema of schemas) {
+    await sweepManifests(schema, await loadVersions({ location, folder: schema }), options)
+    for (const folder of await subfolders(location, schema))
+      await sweepObject({ location, folder }, elsewhere, options, report)
   }
   return report
 }
 
+/**
+ * The files that kept versions name outside of their own folder, relative to the location: a table that got another name
+ * keeps its files. A table that gets another name while this runs is found under its old name, whose last version with
+ * the files is kept for a day.
+ */
+async function filesElsewhere(
+  location: string,
+  schemas: readonly string[],
+  options: SweepOptions,
+): Promise<ReadonlySet<string>> {
+  const found = new Set<string>()
+  for (const schema of schemas) {
+    for (const folder of await subfolders(location, schema)) {
+      const chain = { location, folder }
+      const own = `${relativeFolder(chain)}/`
+      for (const manifest of split(await loadVersions(chain), options).kept)
+        for (const file of [...dataFiles(manifest), ...adoptedFiles(manifest)])
+          if (!file.startsWith(own)) found.add(file)
+    }
+  }
+  return found
+}
+
 type Report = { -readonly [K in keyof SweepReport]: SweepReport[K] }
 
-async function sweepObject(location: string, folder: string, options: SweepOptions, report: Report): Promise<void> {
+async function sweepObject(
+  chain: Chain,
+  elsewhere: ReadonlySet<string>,
+  options: SweepOptions,
+  report: Report,
+): Promise<void> {
+  const { location, folder } = chain
   const { mtimeMs } = await stat(folder)
   const hadAttempts = (await stat(join(folder, DATA_FOLDER)).catch(() => undefined)) !== undefined
   // Read before the manifests: if a query has ended by now and committed files, the manifests name them.
   const queries = (await names(join(folder, DATA_FOLDER))).filter((name) => !(isQueryId(name) && options.isOpen(name)))
-  const versions = await loadVersions(folder)
+  const versions = await loadVersions(chain)
   const { kept, swept } = split(versions, options)
-  const named = new Set(kept.flatMap(dataFiles))
-  for (const queryId of queries) await sweepQuery(folder, queryId, named, options, report)
+  const named = new Set([...elsewhere, ...kept.flatMap(dataFiles)])
+  for (const queryId of queries) await sweepQuery(chain, queryId, named, options, report)
   await rmdir(join(folder, DATA_FOLDER)).catch(() => {})
 
-  const adopted = new Set(kept.flatMap((manifest) => adoptedFiles(location, manifest)))
-  for (const path of swept.flatMap((manifest) => adoptedFiles(location, manifest))) {
-    // A link's target belongs to another user.
-    if (adopted.has(path) || !isOwnFile(folder, path)) continue
-    await remove(path, report)
-    // Removes empty folders of partitions.
-    for (let parent = dirname(path); parent !== folder; parent = dirname(parent)) {
-      if (!(await rmdir(parent).then(() => true, () => false))) break // prettier-ignore
+  const adopted = new Set([...elsewhere, ...kept.flatMap(adoptedFiles)])
+  for (const manifest of swept) {
+    const home = adoptedFolder(chain, manifest)
+    for (const file of adoptedFiles(manifest)) {
+      const path = join(location, file)
+      // A link's target belongs to another user.
+      if (adopted.has(file) || !isOwnFile(home, path)) continue
+      await remove(path, report)
+      // Removes empty folders of partitions.
+      for (let parent = dirname(path); parent !== home; parent = dirname(parent)) {
+        if (!(await rmdir(parent).then(() => true, () => false))) break // prettier-ignore
+      }
     }
   }
   await sweepManifests(folder, versions, options)
@@ -66,17 +102,17 @@ function isOwnFile(folder: string, path: string): boolean {
 }
 
 async function sweepQuery(
-  folder: string,
+  chain: Chain,
   queryId: string,
   named: ReadonlySet<string>,
   options: SweepOptions,
   report: Report,
 ): Promise<void> {
-  const queryFolder = join(folder, DATA_FOLDER, queryId)
+  const queryFolder = join(chain.folder, DATA_FOLDER, queryId)
   for (const attempt of await names(queryFolder)) {
     for (const file of await names(join(queryFolder, attempt))) {
       const path = join(queryFolder, attempt, file)
-      if (named.has(`${DATA_FOLDER}/${queryId}/${attempt}/${file}`)) continue
+      if (named.has(relative(chain.location, path))) continue
       const { mtimeMs } = await stat(path)
       if (mtimeMs < options.now - UNNAMED_MILLIS) await remove(path, report)
     }
@@ -112,21 +148,29 @@ function split(
   }
 }
 
-async function loadVersions(folder: string): Promise<readonly Manifest[]> {
+async function loadVersions(chain: Chain): Promise<readonly Manifest[]> {
   const manifests: Manifest[] = []
-  for (const version of await listVersions(folder)) {
-    const manifest = await readVersion(folder, version)
+  for (const version of await listVersions(chain.folder)) {
+    const manifest = await readVersion(chain, version)
     if (manifest) manifests.push(manifest)
   }
   return manifests
 }
 
+/** The files that Quipu wrote, relative to the location. */
 function dataFiles({ content }: Manifest): string[] {
   return content.kind === 'table' ? content.files.map(({ path }) => path) : []
 }
 
-function adoptedFiles(location: string, { content }: Manifest): string[] {
-  return content.kind === 'table' ? (content.adopted?.files ?? []).map(({ file }) => join(location, file)) : []
+/** The files that were there before, relative to the location. */
+function adoptedFiles({ content }: Manifest): string[] {
+  return content.kind === 'table' ? (content.adopted?.files ?? []).map(({ file }) => file) : []
+}
+
+/** The folder, absolute, that the adopted files of a table were found in. */
+function adoptedFolder({ location, folder }: Chain, { content }: Manifest): string {
+  const home = content.kind === 'table' ? content.adopted?.folder : undefined
+  return home === undefined ? folder : join(location, home)
 }
 
 async function subfolders(location: string, folder: string): Promise<string[]> {

@@ -2,6 +2,8 @@ import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { columnType } from '../spi/column-type.ts'
 import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
+import type { TableSourceOptions } from '../spi/connector.ts'
+import type { ParquetRange } from '../spi/parquet-scan.ts'
 import type { FileColumn, TablePart, TableSource } from '../spi/table-source.ts'
 import { tableOfFolder } from './folder-names.ts'
 import { tableFolderOf } from './partition-folders.ts'
@@ -13,30 +15,77 @@ export function lakeTableSource(
   location: string,
   splits: readonly LakeSplit[],
   columns: readonly string[],
+  { rowIds = false }: TableSourceOptions = {},
 ): TableSource {
   const written = splits.filter((split) => 'written' in split)
   const found = splits.filter((split) => 'format' in split)
+  if (rowIds && found.length > 0) {
+    throw new EngineError('NOT_SUPPORTED', 'Rows of files that Quipu did not write cannot be changed')
+  }
   const [first, ...others] = [
-    ...(written.length > 0 ? [writtenFiles(location, written, columns)] : []),
+    ...writtenFiles(location, written, columns, rowIds),
     ...(found.length > 0 ? foundFiles(location, found, columns) : []),
   ]
   if (first) return [first, ...others]
   const empty = splits.find((split) => 'empty' in split)
   if (!empty) throw new EngineError('GENERIC_INTERNAL_ERROR', 'A scan needs at least one split')
-  return [noRows(empty, columns)]
+  const ids = rowIds ? rowIdColumns : []
+  return [{ kind: 'empty', columns: [...noRows(empty, columns), ...ids] }]
 }
 
-function writtenFiles(location: string, splits: readonly WrittenSplit[], columns: readonly string[]): TablePart {
-  const byRow = new Set(splits.flatMap((split) => split.byRow ?? []))
+const rowIdColumns = [
+  { name: '$file', type: 'INTEGER' },
+  { name: '$row', type: 'BIGINT' },
+]
+
+/** One part for all files that have the columns under the same names and with the same types. */
+function writtenFiles(
+  location: string,
+  splits: readonly WrittenSplit[],
+  columns: readonly string[],
+  rowIds: boolean,
+): TablePart[] {
+  const groups = new Map<string, WrittenSplit[]>()
+  for (const split of splits) {
+    const key = split.columns ? JSON.stringify(split.columns) : ''
+    const known = groups.get(key)
+    if (known) known.push(split)
+    else groups.set(key, [split])
+  }
+  return [...groups.values()].map((group) => {
+    const byRow = new Set(group.flatMap((split) => split.byRow ?? []))
+    const other = new Map(group[0]!.columns?.map((column) => [column.name, fileColumn(column)]))
+    return {
+      kind: 'parquet',
+      ranges: group.map((split) => writtenRange(location, split)),
+      columns: columns.map((name) => ({
+        ...(other.get(name) ?? { name, source: name }),
+        ...(byRow.has(name) && { checkedByRow: true }),
+      })),
+      ...(rowIds && { rowIds }),
+    }
+  })
+}
+
+function fileColumn({ name, source, cast }: NonNullable<WrittenSplit['columns']>[number]): FileColumn {
+  return { name, ...(source !== undefined && { source }), ...(cast !== undefined && { cast }) }
+}
+
+function writtenRange(location: string, split: WrittenSplit): ParquetRange {
+  const { file, firstRow, rows, fileRows, index, live, removedBy } = split
   return {
-    kind: 'parquet',
-    ranges: rangesOf(location, splits),
-    columns: columns.map((name) => ({ name, source: name, ...(byRow.has(name) && { checkedByRow: true }) })),
+    path: join(location, file),
+    firstRow,
+    rows,
+    fileRows,
+    ...(index !== undefined && { index }),
+    ...(live && { liveOnly: live }),
+    ...(removedBy && { removedBy: removedBy.map((by) => ({ path: join(location, by.file), index: by.index })) }),
   }
 }
 
-function noRows({ columns: own }: EmptySplit, columns: readonly string[]): TablePart {
-  return { kind: 'empty', columns: columns.map((name) => ({ name, type: named(own, name).duckdbType })) }
+function noRows({ columns: own }: EmptySplit, columns: readonly string[]) {
+  return columns.map((name) => ({ name, type: named(own, name).duckdbType }))
 }
 
 function foundFiles(location: string, splits: readonly FoundSplit[], columns: readonly string[]): TablePart[] {
@@ -93,7 +142,7 @@ function textFile(path: string, { size, text, columns: all }: FoundSplit, column
   }
 }
 
-function rangesOf(location: string, splits: readonly (WrittenSplit | FoundSplit)[]) {
+function rangesOf(location: string, splits: readonly FoundSplit[]) {
   return splits.map(({ file, firstRow, rows, fileRows }) => ({ path: join(location, file), firstRow, rows, fileRows }))
 }
 

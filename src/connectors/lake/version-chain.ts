@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { link, open, readdir, stat, unlink } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileMode, makeFolderLikeParent } from './inherited-modes.ts'
 import type { TextTest } from './column-search.ts'
 import { unreadable, type Manifest } from './manifest.ts'
@@ -29,20 +29,26 @@ export async function listVersions(folder: string): Promise<readonly number[]> {
     .sort((a, b) => a - b)
 }
 
+/** A folder of manifests: the folder of a schema, table or view, absolute, in the location of its catalog. */
+export interface Chain {
+  readonly location: string
+  readonly folder: string
+}
+
 /**
  * The newest version; undefined for a folder without versions.
  * @param wanted a text that this rejects is not parsed: the result is 'refused'
  */
-export async function readNewest(folder: string): Promise<Manifest | undefined>
-export async function readNewest(folder: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined>
-export async function readNewest(folder: string, wanted?: TextTest): Promise<Manifest | 'refused' | undefined> {
+export async function readNewest(chain: Chain): Promise<Manifest | undefined>
+export async function readNewest(chain: Chain, wanted?: TextTest): Promise<Manifest | 'refused' | undefined>
+export async function readNewest(chain: Chain, wanted?: TextTest): Promise<Manifest | 'refused' | undefined> {
   for (let missed = 0; ;) {
-    const newest = (await listVersions(folder)).at(-1)
+    const newest = (await listVersions(chain.folder)).at(-1)
     if (newest === undefined) return undefined
-    const path = versionPath(folder, newest)
+    const path = versionPath(chain.folder, newest)
     // The path is a broken link, or the disk gives inconsistent answers.
     if (newest === missed) throw unreadable(path)
-    const manifest = await manifestAt(path, wanted)
+    const manifest = await manifestAt(path, relativeFolder(chain), wanted)
     if (manifest) return manifest
     // A sweep removed it after the listing, so there are newer versions.
     missed = newest
@@ -50,8 +56,13 @@ export async function readNewest(folder: string, wanted?: TextTest): Promise<Man
 }
 
 /** One version; undefined when it never existed or was swept. */
-export async function readVersion(folder: string, version: number): Promise<Manifest | undefined> {
-  return manifestAt(versionPath(folder, version))
+export async function readVersion(chain: Chain, version: number): Promise<Manifest | undefined> {
+  return manifestAt(versionPath(chain.folder, version), relativeFolder(chain))
+}
+
+/** The folder, relative to the location. */
+export function relativeFolder({ location, folder }: Chain): string {
+  return relative(location, folder)
 }
 
 /**

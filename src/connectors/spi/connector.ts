@@ -77,9 +77,13 @@ export interface Connector {
    * The source of exactly the rows of these splits, with the given columns by their names, each held in DuckDB as its
    * SQL type requires (`sql/types/duckdb-representation.ts`). Called where the rows are read. `columns` may be empty
    * (count(*)): then the rows are only counted. Does not check files: `verifySplits` does, while the engine reads.
-   * @throws EngineError for an unknown split or column
+   * @throws EngineError for an unknown split or column; NOT_SUPPORTED for row ids of files that Quipu did not write
    */
-  tableSource(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<TableSource>
+  tableSource(
+    splits: readonly ConnectorSplit[],
+    columns: readonly string[],
+    options?: TableSourceOptions,
+  ): Promise<TableSource>
   /**
    * Called by the worker while a batch is read, before any of its pages is listed, and again after the batch has been
    * read: files outside a snapshot may have changed meanwhile.
@@ -88,6 +92,14 @@ export interface Connector {
   verifySplits(splits: readonly ConnectorSplit[]): Promise<void>
   /** Folders that the engine must be allowed to read for `tableSource`; absolute, with a trailing slash. */
   allowedDirectories(): readonly string[]
+}
+
+export interface TableSourceOptions {
+  /**
+   * Adds the columns `$file` (INTEGER) and `$row` (BIGINT), which identify a row of the table's version. Only for
+   * connectors with the ability `rowChanges`.
+   */
+  readonly rowIds?: boolean | undefined
 }
 
 /** The user of a query: the user that it runs as, and the user that posted it if that is another. */
@@ -118,8 +130,28 @@ export interface ConnectorAbilities {
   readonly createTable: boolean
   readonly insert: boolean
   readonly views: boolean
+  /** DELETE, UPDATE and MERGE. */
+  readonly rowChanges: boolean
+  /** RENAME of schemas, tables and views; changes of columns; TRUNCATE; EXECUTE optimize. */
+  readonly alterTable: boolean
+  /** COMMENT ON tables, views and columns. */
+  readonly comments: boolean
+  readonly materializedViews: boolean
   /** Whether splits may be listed at an older snapshot. */
   readonly snapshots: boolean
+}
+
+/** The abilities of a connector that cannot be written. */
+export const READ_ONLY: ConnectorAbilities = {
+  createSchema: false,
+  createTable: false,
+  insert: false,
+  views: false,
+  rowChanges: false,
+  alterTable: false,
+  comments: false,
+  materializedViews: false,
+  snapshots: false,
 }
 
 export interface SchemaTableName {

@@ -6,6 +6,12 @@ export interface ParquetRange {
   readonly rows: number
   /** Rows of the whole file. */
   readonly fileRows: number
+  /** The value of `$file` for its rows, in a part with row ids. */
+  readonly index?: number
+  /** Only rows whose column `$live` is true. */
+  readonly liveOnly?: true
+  /** Rows of these files remove rows of this file: those with `$file` equal to `index`, whose number is `$row`. */
+  readonly removedBy?: readonly { readonly path: string; readonly index: number }[]
 }
 
 export interface RowGroup {
@@ -51,8 +57,11 @@ export function joinRowGroups(groups: readonly RowGroup[], targetBytes: number):
  * whole.
  */
 function isRowNumber(name: string): boolean {
-  return name.toLowerCase() === 'file_row_number'
+  return name.toLowerCase() === FILE_ROW_NUMBER
 }
+
+/** DuckDB numbers the rows of each file in a column of this name, from 0 on. */
+export const FILE_ROW_NUMBER = 'file_row_number'
 
 /** DuckDB numbers the files of a list in a column of this name, from 0 on. */
 export const FILE_INDEX = 'file_index'

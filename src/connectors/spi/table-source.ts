@@ -14,6 +14,8 @@ export interface ParquetPart {
   /** At least one. */
   readonly ranges: readonly ParquetRange[]
   readonly columns: readonly FileColumn[]
+  /** Adds the columns `$file` and `$row`: the range's `index`, and the row's number in the file. */
+  readonly rowIds?: boolean
 }
 
 /** Fields are named by their positions, `c0`, `c1` …: `FileColumn.source` is such a name. */
@@ -97,6 +99,15 @@ export type FileQuestion =
    * - `low`, `high` as numbers, `low_day`, `high_day` as days since 1970: null where a bound is missing
    */
   | { readonly kind: 'columnStatistics'; readonly paths: readonly string[] }
+  /**
+   * About files of changed rows (`changeColumns`): a row for each `change`, the index of a file in `paths`, and each
+   * value of `$file` in it as `file`, null for NULL, with the numbers of rows that it removes there (`removed`), that are
+   * rows of the table (`live`), and that do either (`acting`).
+   * - `mayRepeat`: a row may be removed several times; it counts once, in the first file
+   */
+  | { readonly kind: 'changedRows'; readonly paths: readonly string[]; readonly mayRepeat: boolean }
+  /** About files of changed rows: one row without meaning if rows repeat that must not (`changeColumns`), else none. */
+  | { readonly kind: 'repeatedChanges'; readonly paths: readonly string[] }
   /** A row for each column of all files: `column_name` and `column_type`, as DuckDB's DESCRIBE writes them. */
   | { readonly kind: 'columns'; readonly paths: readonly string[]; readonly unionByName: boolean }
   | TextQuestion

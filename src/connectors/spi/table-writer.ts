@@ -19,27 +19,27 @@ import type { QueryId } from '../../shared/ids.ts'
  * object. Inserts are an exception: they do not conflict with each other (`conflicts`). Then only a program that writes
  * the same folder from outside this event log can make a prepared change impossible.
  */
-export interface ConnectorWriter {
+export interface ConnectorWriter extends ChangeCommits, WrittenRows {
+  /**
+   * Removes files that no query can need any more. One process at a time, after its recovery has listed the open
+   * queries.
+   */
+  sweep(options: SweepOptions): Promise<SweepReport>
+}
+
+/** How a change is decided and made; called in the coordinator. */
+export interface ChangeCommits {
   /**
    * Checks that the change can be made now and resolves it; has no effect. `queryId` names the folders of the attempts.
    * @throws EngineError SCHEMA_NOT_FOUND, SCHEMA_ALREADY_EXISTS, SCHEMA_NOT_EMPTY, TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS,
-   *   NOT_SUPPORTED
+   *   COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, NOT_SUPPORTED
    */
   begin(queryId: QueryId, change: TableChange): Promise<WriteTarget>
   /**
-   * Worker: makes the folder of an attempt, absolute, no trailing slash, empty, inside `allowedDirectories()`. Files in
-   * it belong to the attempt once they are sealed.
-   * @param attempt unique for each attempt: the task id and the number of the batch's attempt
-   * @throws EngineError SCHEMA_NOT_FOUND when the schema is gone, OUT_OF_SPILL_SPACE when the disk has too little room
-   */
-  openAttempt(target: WriteTarget, attempt: string): Promise<string>
-  /** Worker: makes the attempt's files durable (contents, names, folders) and describes them. */
-  sealAttempt(target: WriteTarget, attempt: string, written: readonly EngineFile[]): Promise<readonly WrittenFile[]>
-  /** Worker: removes the files of an attempt that failed or was canceled; safe when there are none. */
-  dropAttempt(target: WriteTarget, attempt: string): Promise<void>
-  /**
    * The content of WritePrepared. Checks names again.
-   * @throws EngineError as `begin`; TRANSACTION_CONFLICT when the table is not the table that `begin` found
+   * @throws EngineError as `begin`; TRANSACTION_CONFLICT when the table is not the table that `begin` found. With retry
+   *   'anew': rows of the table were removed, or its columns altered, after the version that the rows of the change were
+   *   made from. The statement can be planned again.
    */
   prepare(target: WriteTarget, files: readonly WrittenFile[]): Promise<PreparedWrite>
   /**
@@ -55,11 +55,24 @@ export interface ConnectorWriter {
    * @returns undefined when it is not made. Errors of the file system are thrown unchanged: call again
    */
   find(prepared: PreparedWrite): Promise<CommittedWrite | undefined>
+}
+
+/** How the rows of a change reach the table: as Parquet files in a folder of the attempt. Called in the worker. */
+export interface WrittenRows {
   /**
-   * Removes files that no query can need any more. One process at a time, after its recovery has listed the open
-   * queries.
+   * Makes the folder of an attempt, absolute, no trailing slash, empty, inside `allowedDirectories()`. Files in
+   * it belong to the attempt once they are sealed.
+   * @param attempt unique for each attempt: the task id and the number of the batch's attempt
+   * @throws EngineError SCHEMA_NOT_FOUND when the schema is gone, OUT_OF_SPILL_SPACE when the disk has too little room
    */
-  sweep(options: SweepOptions): Promise<SweepReport>
+  openAttempt(target: WriteTarget, attempt: string): Promise<string>
+  /**
+   * Makes the attempt's files durable (contents, names, folders) and describes them.
+   * @throws EngineError MERGE_TARGET_ROW_MULTIPLE_MATCHES (see `changeColumns`)
+   */
+  sealAttempt(target: WriteTarget, attempt: string, written: readonly EngineFile[]): Promise<readonly WrittenFile[]>
+  /** Removes the files of an attempt that failed or was canceled; safe when there are none. */
+  dropAttempt(target: WriteTarget, attempt: string): Promise<void>
 }
 
 /** A column as it is stored. */
@@ -88,6 +101,27 @@ export const viewDefinitionSchema = z.object({
 })
 export type ViewDefinition = z.infer<typeof viewDefinitionSchema>
 
+/** A change of the columns of a table; the connector decides it against the newest version. Names are lower case. */
+const columnAlterationSchema = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('add'),
+    column: storedColumnSchema,
+    /** Absent: behind the last column. */
+    position: z.union([z.object({ first: z.literal(true) }), z.object({ after: z.string() })]).optional(),
+  }),
+  z.object({ kind: z.literal('drop'), column: z.string() }),
+  z.object({ kind: z.literal('rename'), column: z.string(), to: z.string() }),
+  /** Only to a type that holds every value of the old type. */
+  z.object({ kind: z.literal('setType'), column: z.string(), type: z.string() }),
+  z.object({ kind: z.literal('dropNotNull'), column: z.string() }),
+])
+
+/**
+ * The version of the table that the statement reads (`ConnectorTable.version`): row ids count from it. Absent: the
+ * newest version at `begin`.
+ */
+const readVersion = z.number().int().min(1).optional()
+
 /** A change of one schema, table or view; names are lower case. `IF [NOT] EXISTS` is resolved before. */
 const tableChangeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('createSchema'), schema: z.string() }),
@@ -115,8 +149,65 @@ const tableChangeSchema = z.discriminatedUnion('kind', [
     replace: z.boolean(),
   }),
   z.object({ kind: z.literal('dropView'), schema: z.string(), table: z.string() }),
+  /** The rows have `changeColumns`, then the columns of the table. */
+  z.object({
+    kind: z.literal('changeRows'),
+    schema: z.string(),
+    table: z.string(),
+    operation: z.enum(['DELETE', 'UPDATE', 'MERGE']),
+    version: readVersion,
+  }),
+  z.object({
+    kind: z.enum(['renameTable', 'renameView']),
+    schema: z.string(),
+    table: z.string(),
+    to: z.object({ schema: z.string(), table: z.string() }),
+  }),
+  /** Tables and views keep their names. */
+  z.object({ kind: z.literal('renameSchema'), schema: z.string(), to: z.string() }),
+  z.object({
+    kind: z.literal('alterColumns'),
+    schema: z.string(),
+    table: z.string(),
+    alteration: columnAlterationSchema,
+  }),
+  z.object({
+    kind: z.literal('comment'),
+    schema: z.string(),
+    table: z.string(),
+    object: z.enum(['table', 'view']),
+    /** Absent: the comment is on the object itself. */
+    column: z.string().optional(),
+    /** Absent: the comment is removed. */
+    text: z.string().optional(),
+  }),
+  z.object({ kind: z.literal('truncateTable'), schema: z.string(), table: z.string() }),
+  /** EXECUTE optimize. The rows are those of a scan of the table whose handle has `rewrite: true` added. */
+  z.object({ kind: z.literal('rewriteTable'), schema: z.string(), table: z.string(), version: readVersion }),
 ])
 export type TableChange = z.infer<typeof tableChangeSchema>
+
+/** A column of written rows. */
+const targetColumnSchema = storedColumnSchema.extend({
+  /** The column's name in the files, if it is another. */
+  physical: z.string().optional(),
+})
+
+/**
+ * The first columns of the rows of `changeRows`. A row removes the row (`$file`, `$row`) of the table when these are not
+ * NULL, and is itself a row of the table when `$live` is true. Both come from a scan with `rowIds`.
+ *
+ * A row whose `$live` is NULL does neither. MERGE may write such rows with a `$file` and a `$row`: they count when it is
+ * checked that no row of the table matched twice in one case. `$case` is the number of the case; rows with equal
+ * `$file`, `$row` and `$case` fail the statement with MERGE_TARGET_ROW_MULTIPLE_MATCHES. It is NULL where nothing has to
+ * be checked: in DELETE, in UPDATE, and in inserted rows.
+ */
+export const changeColumns = [
+  { name: '$file', type: 'integer', nullable: true },
+  { name: '$row', type: 'bigint', nullable: true },
+  { name: '$live', type: 'boolean', nullable: true },
+  { name: '$case', type: 'integer', nullable: true },
+] as const satisfies readonly StoredColumn[]
 
 /** A change resolved to a snapshot; plain JSON, so that it fits a fragment. */
 export const writeTargetSchema = z.object({
@@ -128,7 +219,11 @@ export const writeTargetSchema = z.object({
   /** Identifies the table that an insert is for: a table that was dropped and created again has another id. */
   tableId: z.string().optional(),
   /** The columns rows are written in, in order: those of the change or of the table; empty for changes without rows. */
-  columns: z.array(storedColumnSchema),
+  columns: z.array(targetColumnSchema),
+  /** The number, within the table, of the schema that the written files have. */
+  fileSchema: z.number().int().optional(),
+  /** How many files the table had at `baseVersion`: files that were added later are not affected by the change. */
+  baseFiles: z.number().int().optional(),
 })
 export type WriteTarget = z.infer<typeof writeTargetSchema>
 
@@ -152,8 +247,24 @@ export const writtenFileSchema = z.object({
   footer: z.string(),
   /** Compressed bytes by column name. */
   columnBytes: z.record(z.string(), z.number()).optional(),
+  /** For a file of `changeRows`. */
+  change: z
+    .object({
+      /** Rows that are rows of the table. */
+      live: z.number().int(),
+      /** Rows that remove a row, are a row of the table, or both: the client's count. */
+      acting: z.number().int(),
+      /** How many rows it removes from files of the table, which are counted as `$file` counts them. */
+      removed: z.array(z.object({ file: z.number().int(), rows: z.number().int() })),
+    })
+    .optional(),
 })
 export type WrittenFile = z.infer<typeof writtenFileSchema>
+
+/** The number of rows that a write changes, as clients see it. */
+export function changedRows(files: readonly WrittenFile[]): number {
+  return files.reduce((sum, { rows, change }) => sum + (change?.acting ?? rows), 0)
+}
 
 /** The decision to commit, as WritePrepared records it; plain JSON. */
 export const preparedWriteSchema = z.object({
@@ -186,11 +297,37 @@ export interface SweepReport {
 }
 
 /**
- * Whether two changes of one catalog must not be prepared at the same time. Inserts into one table may; changes of a
- * schema wait for all changes within it.
+ * Whether two changes of one catalog must not be prepared at the same time. Inserts into one table may, also beside a
+ * change of its rows; changes of a schema wait for all changes within it.
  */
 export function conflicts(a: TableChange, b: TableChange): boolean {
-  if (a.schema !== b.schema) return false
-  if (!('table' in a) || !('table' in b)) return true
-  return a.table === b.table && !(a.kind === 'insert' && b.kind === 'insert')
+  if (addsFilesOnly(a) && (addsFilesOnly(b) || keepsLaterFiles(b))) return false
+  if (addsFilesOnly(b) && keepsLaterFiles(a)) return false
+  return changedNames(a).some((one) => changedNames(b).some((other) => overlap(one, other)))
+}
+
+function addsFilesOnly({ kind }: TableChange): boolean {
+  return kind === 'insert'
+}
+
+/** Whether the change leaves files alone that were added after its base version. */
+function keepsLaterFiles({ kind }: TableChange): boolean {
+  return kind === 'changeRows' || kind === 'rewriteTable'
+}
+
+interface ChangedName {
+  readonly schema: string
+  /** Absent: the schema with all its objects. */
+  readonly table?: string
+}
+
+/** The names that mean something else after the change. */
+function changedNames(change: TableChange): readonly ChangedName[] {
+  if (change.kind === 'renameSchema') return [{ schema: change.schema }, { schema: change.to }]
+  if (change.kind === 'renameTable' || change.kind === 'renameView') return [change, change.to]
+  return [change]
+}
+
+function overlap(a: ChangedName, b: ChangedName): boolean {
+  return a.schema === b.schema && (a.table === undefined || b.table === undefined || a.table === b.table)
 }

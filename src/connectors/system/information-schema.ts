@@ -71,9 +71,9 @@ export function withInformationSchema(connector: Connector): Connector {
       const rows = rowArrays(informationSchemaTables[table], listed, wanted)
       return [{ catalog, data: { [MARK]: table, rows }, rows: rows.length }]
     },
-    async tableSource(splits, columns) {
+    async tableSource(splits, columns, options) {
       const table = splits[0] && ours(splits[0].data)
-      if (!table) return connector.tableSource(splits, columns)
+      if (!table) return connector.tableSource(splits, columns, options)
       return rowsSource(informationSchemaTables[table], loadedRows(splits), columns)
     },
     verifySplits: (splits: readonly ConnectorSplit[]) =>

@@ -1,5 +1,5 @@
 import type { Catalogs } from '../spi/catalogs.ts'
-import type { Asker, Connector, SchemaTableName, TableHandle } from '../spi/connector.ts'
+import { READ_ONLY, type Asker, type Connector, type SchemaTableName, type TableHandle } from '../spi/connector.ts'
 import type { Wanted } from '../spi/scan-conditions.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
 import { historySchema, type HistorySource, type HistoryTables } from './history-schema.ts'
@@ -67,7 +67,7 @@ function createSystemConnector(
   return {
     catalog: SYSTEM_CATALOG,
     connectorName: 'system',
-    abilities: { createSchema: false, createTable: false, insert: false, views: false, snapshots: false },
+    abilities: READ_ONLY,
     listSchemas: async () => [history.name, ...Object.keys(schemas)],
     async listTables(schema) {
       if (schema === history.name) return history.tables()

@@ -3,15 +3,16 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import { parquetStatistics } from '../spi/parquet-statistics.ts'
-import type {
-  Connector,
-  ConnectorContext,
-  ConnectorFactory,
-  ConnectorSplit,
-  ConnectorTable,
-  SchemaTableName,
-  TableHandle,
-  TableStatistics,
+import {
+  READ_ONLY,
+  type Connector,
+  type ConnectorContext,
+  type ConnectorFactory,
+  type ConnectorSplit,
+  type ConnectorTable,
+  type SchemaTableName,
+  type TableHandle,
+  type TableStatistics,
 } from '../spi/connector.ts'
 import { joinRowGroups } from '../spi/parquet-scan.ts'
 import { tpchDuckdbType, tpchTables } from './tables.ts'
@@ -57,7 +58,7 @@ function createTpch(catalog: string, roots: readonly string[], inspect: Connecto
   return {
     catalog,
     connectorName: 'tpch',
-    abilities: { createSchema: false, createTable: false, insert: false, views: false, snapshots: true },
+    abilities: { ...READ_ONLY, snapshots: true },
 
     listSchemas: async () => [...folders.schemas],
 

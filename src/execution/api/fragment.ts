@@ -18,6 +18,8 @@ export const scanSchema = z.object({
    * splits have no rows and bytes, and the task is not profiled.
    */
   ofRule: z.boolean().optional(),
+  /** The scan has two more columns behind `columns`: `$file` and `$row`, which identify a row of the table's version. */
+  rowIds: z.boolean().optional(),
 })
 
 export const outputColumnSchema = z.object({

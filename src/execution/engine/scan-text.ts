@@ -3,6 +3,8 @@ import { columnType } from '../../connectors/spi/column-type.ts'
 import { quoteName, quoteText } from '../../connectors/spi/duckdb-text.ts'
 import { parseDuckDbType } from '../../connectors/spi/duckdb-type-text.ts'
 import { FILE_INDEX, type ParquetRange } from '../../connectors/spi/parquet-scan.ts'
+import { changedFilesText } from './changed-files-text.ts'
+import { fileText, joinTouching, readerText, wholeNumberText } from './reader-text.ts'
 import type {
   CsvPart,
   FileColumn,
@@ -68,6 +70,11 @@ export function questionText(question: Exclude<FileQuestion, FootersQuestion | T
   switch (question.kind) {
     case 'columnStatistics':
       return statisticsText(list)
+    case 'changedRows':
+      return changedRowsText(readerText('parquet', list), question.mayRepeat)
+    case 'repeatedChanges':
+      return `SELECT 1 AS repeated FROM ${readerText('parquet', list)} WHERE "$file" IS NOT NULL AND "$case" IS NOT NULL
+        GROUP BY "$file", "$row", "$case" HAVING count(*) > 1 LIMIT 1`
     case 'columns': {
       const options = question.unionByName ? ['union_by_name=true'] : []
       return `SELECT column_name, column_type FROM (DESCRIBE FROM ${readerText('parquet', list, options)})`
@@ -75,6 +82,17 @@ export function questionText(question: Exclude<FileQuestion, FootersQuestion | T
     default:
       return unreachable(question)
   }
+}
+
+function changedRowsText(reader: string, mayRepeat: boolean): string {
+  const removes = '"$file" IS NOT NULL AND "$live" IS NOT NULL'
+  const counts = `SELECT ${FILE_INDEX} AS change, "$file" AS file, count(*) FILTER (${removes}) AS removed,
+      count(*) FILTER ("$live") AS live, count("$live") AS acting FROM ${reader} GROUP BY ALL`
+  if (!mayRepeat) return counts
+  const first = `SELECT min(${FILE_INDEX}) AS change, "$file" AS file FROM ${reader} WHERE ${removes} GROUP BY "$file", "$row"`
+  return `SELECT c.change, c.file, coalesce(r.removed, 0) AS removed, c.live, c.acting FROM (${counts}) AS c
+    LEFT JOIN (SELECT change, file, count(*) AS removed FROM (${first}) GROUP BY ALL) AS r
+    ON r.change = c.change AND r.file = c.file`
 }
 
 function isGzip(path: string): boolean {
@@ -106,28 +124,6 @@ function boundText(of: 'min' | 'max', value: string): string {
   return `CASE WHEN ${known} THEN ${of}(${value}) END`
 }
 
-const READERS = { parquet: 'read_parquet', csv: 'read_csv', json: 'read_json' } as const
-
-/** @param files a file, or a list of files, as `fileText` names them */
-function readerText(format: keyof typeof READERS, files: string, options: readonly string[] = []): string {
-  // A folder called `a=1` is not a column `a`, and must not replace the file's own.
-  const own = ['hive_partitioning=false']
-  // The bounds in a footer leave out NaN; DuckDB treats NaN as the largest number.
-  if (format === 'parquet') own.push('can_have_nan=true')
-  return `${READERS[format]}(${[files, ...own, ...options].join(', ')})`
-}
-
-/**
- * The path of exactly this file: DuckDB's readers treat paths as patterns.
- * @throws RefusedStatement for a path that no pattern can name
- */
-function fileText(path: string): string {
-  if (!/[*?[]/.test(path)) return quoteText(path)
-  // A pattern cannot contain a backslash: DuckDB treats it as an escape, and as the end of a folder's name.
-  if (path.includes('\\')) throw new RefusedStatement('a path with a backslash and a mark of patterns', 0)
-  return quoteText(path.replaceAll(/[*?[]/g, '[$&]'))
-}
-
 function partText(part: TablePart, csvFiles: number): string {
   switch (part.kind) {
     case 'parquet':
@@ -152,7 +148,18 @@ function partText(part: TablePart, csvFiles: number): string {
 const MOST_READERS = 32
 
 /** SELECTs that give exactly the rows of the part. */
-function parquetText({ ranges, columns }: ParquetPart): readonly string[] {
+function parquetText({ ranges, columns, rowIds = false }: ParquetPart): readonly string[] {
+  const isChanged = ({ liveOnly, removedBy }: ParquetRange): boolean => rowIds || (liveOnly ?? removedBy !== undefined)
+  const changed = ranges.filter(isChanged)
+  if (changed.length === 0) return unchangedText(ranges, columns)
+  const unchanged = ranges.filter((range) => !isChanged(range))
+  return [
+    ...(unchanged.length > 0 ? unchangedText(unchanged, columns) : []),
+    ...changedFilesText(changed, { columns: columnList(columns), rowIds }),
+  ]
+}
+
+function unchangedText(ranges: readonly ParquetRange[], columns: readonly FileColumn[]): readonly string[] {
   const varying = columns.flatMap(({ constants }) => (constants ? [constants] : []))
   const partitions = new Map<string, { readonly first: number; readonly ranges: ParquetRange[] }>()
   for (const [index, range] of ranges.entries()) {
@@ -217,7 +224,7 @@ function csvText(part: CsvPart, csvFiles: number): string {
     'auto_detect=false',
     ...LINE_ENDS[dialect.lineEnd],
     `header=${String(dialect.header)}`,
-    `skip=${wholeNumber(dialect.skip)}`,
+    `skip=${wholeNumberText(dialect.skip)}`,
     `delim=${quoteText(dialect.delimiter)}`,
     `quote=${quoteText(dialect.quote)}`,
     `escape=${quoteText(dialect.escape)}`,
@@ -311,7 +318,7 @@ function parquetFiles(ranges: readonly ParquetRange[]): {
   for (const { path, firstRow, rows, fileRows } of joinTouching(ranges)) {
     if (firstRow === 0 && rows === fileRows) whole.push(fileText(path))
     else {
-      const [first, end] = [wholeNumber(firstRow), wholeNumber(firstRow + rows)]
+      const [first, end] = [wholeNumberText(firstRow), wholeNumberText(firstRow + rows)]
       const source = readerText('parquet', fileText(path), ['file_row_number=true'])
       parts.push(`${source} WHERE file_row_number>=${first} AND file_row_number<${end}`)
     }
@@ -322,21 +329,4 @@ function parquetFiles(ranges: readonly ParquetRange[]): {
 /** A DuckDB source for all these files; an empty list when there are none. */
 function listSource(files: readonly string[]): readonly string[] {
   return files.length > 0 ? [readerText('parquet', `[${files.join(', ')}]`)] : []
-}
-
-function wholeNumber(value: unknown): string {
-  if (!Number.isSafeInteger(value)) throw new RefusedStatement('a whole number that is none', 0)
-  return String(value)
-}
-
-function joinTouching(ranges: readonly ParquetRange[]): ParquetRange[] {
-  const sorted = [...ranges].sort((a, b) => (a.path === b.path ? a.firstRow - b.firstRow : a.path < b.path ? -1 : 1))
-  const joined: ParquetRange[] = []
-  for (const range of sorted) {
-    const last = joined.at(-1)
-    if (last && last.path === range.path && last.firstRow + last.rows === range.firstRow) {
-      joined[joined.length - 1] = { ...last, rows: last.rows + range.rows }
-    } else joined.push(range)
-  }
-  return joined
 }

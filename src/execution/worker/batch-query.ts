@@ -12,8 +12,8 @@ import type { Batch } from './batches.ts'
  */
 export async function batchQuery(fragment: Fragment, batch: Batch, catalogs: Catalogs): Promise<EngineQuery> {
   const scans = await Promise.all(
-    fragment.scans.map(({ catalog, columns }, scan) =>
-      connectorOf(catalogs, catalog).tableSource(splitsOf(batch, scan), columns),
+    fragment.scans.map(({ catalog, columns, rowIds }, scan) =>
+      connectorOf(catalogs, catalog).tableSource(splitsOf(batch, scan), columns, { rowIds }),
     ),
   )
   return { sql: fragment.sql, scans, row: rowOf(fragment) }
@@ -22,7 +22,10 @@ export async function batchQuery(fragment: Fragment, batch: Batch, catalogs: Cat
 function rowOf({ write, output }: Fragment): EngineRow {
   if (!write) return { kind: 'json', values: output.map(({ wire }) => wire) }
   const { target, duckdbTypes } = write
-  return { kind: 'typed', columns: target.columns.map(({ name }, i) => ({ name, type: duckdbTypes[i]! })) }
+  return {
+    kind: 'typed',
+    columns: target.columns.map(({ name, physical = name }, i) => ({ name: physical, type: duckdbTypes[i]! })),
+  }
 }
 
 /** @throws EngineError when a split has changed since it was listed */

@@ -1,5 +1,5 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import type { ConnectorWriter, WrittenFile } from '../../connectors/spi/table-writer.ts'
+import { changedRows, type WrittenFile, type WrittenRows } from '../../connectors/spi/table-writer.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { EnginePool } from '../engine/engine.ts'
 import type { BatchFigures } from './batch-figures.ts'
@@ -42,7 +42,7 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
   const { target } = fragment.write!
   const attempts = new EngineAttempts(deps.engines, deps.limits.attempts)
 
-  async function attemptOnce(writer: ConnectorWriter, attempt: string) {
+  async function attemptOnce(writer: WrittenRows, attempt: string) {
     const folder = await writer.openAttempt(target, attempt).catch((error: unknown) => {
       throw isDiskFull(error) ? diskFull() : error
     })
@@ -60,8 +60,8 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
       const result = await running.catch((error) => attempts.failed(error, verify))
       await verify()
       attempts.checkCanceled()
-      const { rows, files = [] } = result
-      const sealed = await writer.sealAttempt(target, attempt, files)
+      const sealed = await writer.sealAttempt(target, attempt, result.files ?? [])
+      const rows = changedRows(sealed)
       const figures = batchFigures({
         ...measured(input, result),
         endedAt: deps.now(),
@@ -87,7 +87,7 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
   }
 }
 
-function writerOf(catalogs: Catalogs, catalog: string): ConnectorWriter {
+function writerOf(catalogs: Catalogs, catalog: string): WrittenRows {
   const writer = catalogs.get(catalog)?.writer
   if (!writer) throw new EngineError('CATALOG_NOT_AVAILABLE', `Catalog '${catalog}' cannot be written on the worker`)
   return writer

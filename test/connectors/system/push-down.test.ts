@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
-import type { Connector, ConnectorTable } from '../../../src/connectors/spi/connector.ts'
+import { READ_ONLY, type Connector, type ConnectorTable } from '../../../src/connectors/spi/connector.ts'
 import { Wanted, type ScanConditions } from '../../../src/connectors/spi/scan-conditions.ts'
 import { seenConnector } from '../../../src/connectors/system/seen-catalogs.ts'
 import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
@@ -23,7 +23,7 @@ function noting(catalog: string, schemas: readonly string[], tables: readonly st
   return {
     catalog,
     connectorName: 'lake',
-    abilities: { createSchema: false, createTable: false, insert: false, views: true, snapshots: false },
+    abilities: { ...READ_ONLY, views: true },
     listSchemas: async () => {
       asked.schemas++
       return schemas

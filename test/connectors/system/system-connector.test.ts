@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import type { Catalogs } from '../../../src/connectors/spi/catalogs.ts'
-import type { Connector, ConnectorTable } from '../../../src/connectors/spi/connector.ts'
+import { READ_ONLY, type Connector, type ConnectorTable } from '../../../src/connectors/spi/connector.ts'
 import {
   withSystemCatalog,
   type RuntimeSources,
@@ -66,7 +66,7 @@ const shopTables: ConnectorTable[] = [
 const shop: Connector = {
   catalog: 'shop',
   connectorName: 'lake',
-  abilities: { createSchema: false, createTable: false, insert: false, views: true, snapshots: false },
+  abilities: { ...READ_ONLY, views: true },
   listSchemas: async () => ['s'],
   listTables: async (schema) =>
     shopTables

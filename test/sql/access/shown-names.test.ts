@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import type { Catalogs } from '../../../src/connectors/spi/catalogs.ts'
-import type { Connector, ConnectorTable } from '../../../src/connectors/spi/connector.ts'
+import { READ_ONLY, type Connector, type ConnectorTable } from '../../../src/connectors/spi/connector.ts'
 import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
 import { historyTables } from '../../../src/readmodels/history/tables.ts'
 import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
@@ -44,7 +44,7 @@ function fixedCatalog(catalog: string, describes: boolean): Connector {
   return {
     catalog,
     connectorName: 'lake',
-    abilities: { createSchema: false, createTable: false, insert: false, views: true, snapshots: false },
+    abilities: { ...READ_ONLY, views: true },
     listSchemas: async () => SCHEMAS,
     listTables: async (schema, named = () => true) =>
       SCHEMAS.filter((one) => schema === undefined || one === schema).flatMap((one) =>

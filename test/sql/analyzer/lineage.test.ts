@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { READ_ONLY } from '../../../src/connectors/spi/connector.ts'
 import type { Lineage, MetadataPort } from '../../../src/sql/front-end.ts'
 import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
@@ -7,7 +8,7 @@ import { analyze, session, shopMetadata } from '../../support/front-end.ts'
 /** The shop, with permission to create tables and insert rows. */
 const open: MetadataPort = {
   ...shopMetadata(),
-  abilities: () => ({ createSchema: true, createTable: true, insert: true, views: true, snapshots: false }),
+  abilities: () => ({ ...READ_ONLY, createSchema: true, createTable: true, insert: true, views: true }),
 }
 
 /** Returns `orders.id:IDENTITY` and so on for each column, and for the rows if a column decides about them. */

@@ -1,4 +1,4 @@
-import type { ConnectorTable } from '../../../src/connectors/spi/connector.ts'
+import { READ_ONLY, type ConnectorTable } from '../../../src/connectors/spi/connector.ts'
 import type { MetadataPort } from '../../../src/sql/front-end.ts'
 import type { SessionContext } from '../../../src/sql/session.ts'
 import { parseQueryId } from '../../../src/shared/ids.ts'
@@ -19,7 +19,7 @@ export const fixedMetadata: MetadataPort = {
       : [],
   table: async (catalog, schema, table) => (catalog === 'tpch' ? tableOf(schema, table) : undefined),
   statistics: async () => ({ rows: 25 }),
-  abilities: () => ({ createSchema: false, createTable: false, insert: false, views: false, snapshots: false }),
+  abilities: () => READ_ONLY,
 }
 
 function tableOf(schema: string, table: string): ConnectorTable | undefined {

@@ -1,0 +1,211 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import type { PreparedWrite, TableChange, WrittenFile } from '../spi/table-writer.ts'
+import { alterColumns } from './alter-columns.ts'
+import {
+  REMEMBERED_COUNT,
+  REMEMBERED_MILLIS,
+  type Manifest,
+  type ManifestContent,
+  type TableContent,
+  type TableFile,
+} from './manifest.ts'
+import { filesToRewrite, withRemovals, withoutDeadFiles } from './removals.ts'
+import { newColumns, newTableParts } from './table-columns.ts'
+
+/** The first version of a table whose files were there before; no query committed it. */
+export function adoption(content: TableContent, now: number): Manifest {
+  return { format: 2, version: 1, time: now, committed: [], content }
+}
+
+/**
+ * The version after `newest`, with a query's change in it.
+ * @param above the number of the version is higher: an object that gets another name keeps counting
+ */
+export function nextManifest(
+  newest: Manifest | undefined,
+  { queryId }: Pick<PreparedWrite, 'queryId'>,
+  content: ManifestContent,
+  now: number,
+  above = 0,
+): Manifest {
+  const version = Math.max(versionAfter(newest), above + 1)
+  const all = [...(newest?.committed ?? []), { queryId, version, time: now }]
+  const committed = all.filter(
+    ({ time }, index) => index >= all.length - REMEMBERED_COUNT || time > now - REMEMBERED_MILLIS,
+  )
+  return { format: 2, version, time: now, committed, content }
+}
+
+function versionAfter(newest: Manifest | undefined): number {
+  return (newest?.version ?? 0) + 1
+}
+
+/** The state of a name before its next version. */
+export interface Before {
+  readonly newest: Manifest | undefined
+  /** What readers see: `dropped` for an object that is only there before or after an instant. */
+  readonly visible: ManifestContent | undefined
+  /** Whether the name's folder holds data files that no manifest names. */
+  readonly plainData: boolean
+  /** The folder, relative to the location. */
+  readonly folder: string
+}
+
+/**
+ * The content of the version after `newest`, with the prepared change of one name in it.
+ * @throws EngineError TRANSACTION_CONFLICT when the change cannot be made on it
+ */
+export function nextContent(
+  { newest, visible, plainData, folder }: Before,
+  prepared: PreparedWrite,
+  duckdbType: (type: string) => string,
+): ManifestContent {
+  const { change } = prepared
+  const free = visible ? visible.kind === 'dropped' : !plainData
+  const version = versionAfter(newest)
+  switch (change.kind) {
+    case 'createSchema':
+      if (visible && visible.kind !== 'dropped')
+        throw conflict(`Schema '${change.schema}' was created by another writer`)
+      return { kind: 'schema' }
+    case 'dropSchema':
+      return { kind: 'dropped' }
+    case 'createTable': {
+      if (!free && !(change.replace && visible?.kind === 'table')) throw createdByOther('Table', change)
+      const parts = newTableParts(newColumns(change.columns, duckdbType))
+      return {
+        kind: 'table',
+        id: prepared.queryId,
+        ...(change.comment !== undefined && { comment: change.comment }),
+        ...parts,
+        files: tableFiles(prepared.files, folder, parts.fileSchema),
+        removals: [],
+        changedAt: version,
+      }
+    }
+    case 'insert': {
+      const content = sameTable(visible, prepared)
+      const files = tableFiles(prepared.files, folder, prepared.fileSchema ?? content.fileSchema)
+      return { ...content, files: [...content.files, ...files] }
+    }
+    case 'changeRows': {
+      const content = unchangedTable(visible, prepared)
+      const files = tableFiles(prepared.files, folder, prepared.fileSchema ?? content.fileSchema)
+      return { ...withRemovals(content, files, prepared.files), changedAt: version }
+    }
+    case 'rewriteTable': {
+      const content = unchangedTable(visible, prepared)
+      const { baseFiles = content.files.length, fileSchema = content.fileSchema } = prepared
+      const rewritten = filesToRewrite(content, baseFiles)
+      if (rewritten.size === 0) return content
+      const kept = content.files.filter(({ path }) => !rewritten.has(path))
+      const files = [...kept, ...tableFiles(prepared.files, folder, fileSchema)]
+      return withoutDeadFiles({ ...content, files, changedAt: version })
+    }
+    case 'truncateTable': {
+      const { adopted: _, ...content } = sameTable(visible, prepared)
+      return { ...content, files: [], removals: [], changedAt: version }
+    }
+    case 'alterColumns':
+      return { ...alterColumns(sameTable(visible, prepared), change.alteration, duckdbType), changedAt: version }
+    case 'comment':
+      return commented(visible, prepared, change)
+    case 'dropTable':
+      // Without an id the table is dropped with its schema, whichever table it is.
+      if (visible?.kind !== 'table' || (prepared.tableId !== undefined && visible.id !== prepared.tableId)) {
+        throw droppedByOther('Table', change)
+      }
+      return { kind: 'dropped' }
+    case 'createView':
+      if (!free && !(change.replace && visible?.kind === 'view')) throw createdByOther('View', change)
+      return { kind: 'view', definition: change.definition }
+    case 'dropView':
+      if (visible?.kind !== 'view') throw droppedByOther('View', change)
+      return { kind: 'dropped' }
+    case 'renameTable':
+    case 'renameView':
+    case 'renameSchema':
+      throw new Error(`${change.kind} changes two names`)
+  }
+}
+
+/** The table of the change. It has passed its instant, if it has one. */
+function sameTable(visible: ManifestContent | undefined, { change, tableId }: PreparedWrite): TableContent {
+  if (visible?.kind !== 'table' || visible.id !== tableId) throw droppedByOther('Table', change)
+  return atRest(visible)
+}
+
+/** An object that has passed its instants does not need them any more. */
+function atRest<T extends { since?: unknown; until?: unknown }>(content: T): Omit<T, 'since' | 'until'> {
+  const { since: _since, until: _until, ...rest } = content
+  return rest
+}
+
+/** The table of a change that was made from the rows of its base version. */
+function unchangedTable(visible: ManifestContent | undefined, prepared: PreparedWrite): TableContent {
+  const content = sameTable(visible, prepared)
+  if (content.changedAt > prepared.baseVersion) throw conflict(`Rows of table '${nameOf(prepared.change)}' were changed by another writer`) // prettier-ignore
+  return content
+}
+
+function commented(
+  visible: ManifestContent | undefined,
+  prepared: PreparedWrite,
+  change: Extract<TableChange, { kind: 'comment' }>,
+): ManifestContent {
+  const { column, text } = change
+  if (change.object === 'table') {
+    const content = sameTable(visible, prepared)
+    if (column === undefined) return withComment(content, text)
+    return { ...content, columns: commentedColumns(content.columns, column, text, change) }
+  }
+  if (visible?.kind !== 'view') throw droppedByOther('View', change)
+  const view = atRest(visible)
+  const { definition } = view
+  if (column === undefined) return { ...view, definition: withComment(definition, text) }
+  return { ...view, definition: { ...definition, columns: commentedColumns(definition.columns, column, text, change) } }
+}
+
+function withComment<T extends { comment?: string | undefined }>(object: T, text: string | undefined): T {
+  const { comment: _, ...rest } = object
+  return { ...rest, ...(text !== undefined && { comment: text }) } as T
+}
+
+function commentedColumns<C extends { name: string; comment?: string | undefined }>(
+  columns: readonly C[],
+  name: string,
+  text: string | undefined,
+  change: TableChange,
+): C[] {
+  if (!columns.some((column) => column.name === name))
+    throw conflict(`Column '${name}' of '${nameOf(change)}' was removed by another writer`)
+  return columns.map((column) => (column.name === name ? withComment(column, text) : column))
+}
+
+/** @param folder of the table: paths of written files start there */
+function tableFiles(files: readonly WrittenFile[], folder: string, schema: number): TableFile[] {
+  return files
+    .filter(({ rows }) => rows > 0)
+    .map(({ change, path, ...file }) => ({
+      ...file,
+      path: `${folder}/${path}`,
+      schema,
+      ...(change && { live: change.live }),
+    }))
+}
+
+function nameOf(change: TableChange): string {
+  return 'table' in change ? `${change.schema}.${change.table}` : change.schema
+}
+
+function createdByOther(what: string, change: TableChange): EngineError {
+  return conflict(`${what} '${nameOf(change)}' was created by another writer`)
+}
+
+function droppedByOther(what: string, change: TableChange): EngineError {
+  return conflict(`${what} '${nameOf(change)}' was dropped by another writer`)
+}
+
+export function conflict(message: string): EngineError {
+  return new EngineError('TRANSACTION_CONFLICT', message)
+}

@@ -1,0 +1,31 @@
+/**
+ * Objects that move from one name to another, with all readers seeing it at one instant. The manifests of the new names
+ * are made first; they say since when they count. The commit under the old name is the instant.
+ */
+import { join } from 'node:path'
+import { committedVersion, REMEMBERED_COUNT, type Instant, type Manifest, type ManifestContent } from './manifest.ts'
+import { readNewest } from './version-chain.ts'
+
+/** The newest manifest of a folder that is given relative to the location. */
+export type NewestOf = (folder: string) => Promise<Manifest | undefined>
+
+export function newestIn(location: string): NewestOf {
+  return (folder) => readNewest({ location, folder: join(location, folder) })
+}
+
+/** The content as readers see it: an object that is not there yet, or not any more, is `dropped`. */
+export async function visibleContent(content: ManifestContent, newestOf: NewestOf): Promise<ManifestContent> {
+  const since = 'since' in content ? content.since : undefined
+  const until = 'until' in content ? content.until : undefined
+  if (since && !(await isPassed(since, newestOf))) return { kind: 'dropped' }
+  if (until && (await isPassed(until, newestOf))) return { kind: 'dropped' }
+  return content
+}
+
+async function isPassed({ folder, version, queryId }: Instant, newestOf: NewestOf): Promise<boolean> {
+  const newest = await newestOf(folder)
+  // Somebody removed the folder of the old name.
+  if (!newest) return version > 0
+  // The last commits are always remembered: the query is among them, or its commit was long ago, or never.
+  return committedVersion(newest, queryId) !== undefined || newest.version > version + REMEMBERED_COUNT
+}
