@@ -100,7 +100,8 @@ export function queryPage(query, events, asOf, { onTravel, onCancel, onKill }) {
       Source: session.source,
       Catalog: [session.catalog, session.schema].filter(Boolean).join('.'),
       Type: query.queryType,
-      Route: query.route,
+      Route: routeText(query.route),
+      Cluster: clusterText(query.route),
       Waits: query.queuedReason,
       Created: time(stats.createTime),
       Ended: time(stats.endTime),
@@ -121,6 +122,22 @@ export function queryPage(query, events, asOf, { onTravel, onCancel, onKill }) {
     h('h2', null, 'Events'),
     eventTable(events, asOf),
   ]
+}
+
+/** The decision about the route in words, such as: group big, by rule 'etl'. */
+function routeText(route) {
+  if (!route) return undefined
+  const { plan, to, name, rule, fallback, skipped = [] } = route
+  const target = name ? `${to} ${name}` : to === 'reject' ? to : plan
+  const by = rule ? `, by ${fallback ? 'the fallback of ' : ''}rule '${rule}'` : ''
+  return `${target}${by}${skipped.map((one) => `; rule '${one.rule}' was skipped: ${one.why}`).join('')}`
+}
+
+/** The cluster of the last attempt, and the id of the query there. */
+function clusterText(route) {
+  if (!route?.cluster) return undefined
+  const { cluster, remoteQueryId, attempts } = route
+  return `${cluster}, query ${remoteQueryId}${attempts > 1 ? `, after ${attempts} attempts` : ''}`
 }
 
 /** Time travel: the same page as of each of its events. */

@@ -15,7 +15,7 @@ import { queryEventWrites } from './query-events/table.ts'
  * migrations: such tables serve while tables of this version are built. Raise it with a change that makes older rows
  * unreadable.
  */
-export const READ_MODELS = { name: 'readmodels', version: 4, readable: 3 } as const
+export const READ_MODELS = { name: 'readmodels', version: 5, readable: 3 } as const
 
 /**
  * Makes the projection of all read models: they move together, under one checkpoint.

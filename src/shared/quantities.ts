@@ -49,6 +49,12 @@ export function sizeOfBytes(bytes: number): Quantity {
   return { amount: bytes, shown: `${bytes / 1024 ** unit}${SIZES[unit]}` }
 }
 
+/** A size for readers, in the largest unit of which it has at least one, rounded: `1.52MB`. */
+export function roundSize(bytes: number): string {
+  const unit = SIZES.findLastIndex((_, index) => bytes >= 1024 ** index)
+  return unit <= 0 ? `${bytes}B` : `${(bytes / 1024 ** unit).toFixed(2)}${SIZES[unit]}`
+}
+
 /** A duration in the largest unit of which it has at least one. */
 export function durationOfMillis(millis: number): Quantity {
   const amount = millis * 1e6

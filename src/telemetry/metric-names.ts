@@ -723,6 +723,15 @@ export const metricNames = {
     help: 'State that operators set for each cluster: 1 for the current state',
     labels: { cluster: { atMost: 100 }, state: ['ACTIVE', 'DRAINING', 'INACTIVE'] },
   },
+  clustersOpen: {
+    name: 'quipu.clusters.open',
+    text: 'quipu_clusters_open',
+    kind: 'gauge',
+    unit: '',
+    on: 'coordinator',
+    help: 'Number of clusters of each group that take statements: ACTIVE and HEALTHY',
+    labels: { group: { atMost: 100 } },
+  },
   clusterRunning: {
     name: 'quipu.cluster.running',
     text: 'quipu_cluster_running',

@@ -190,6 +190,7 @@ it('the metrics have the health, the state and the checks of each cluster', asyn
     'quipu_cluster_health{cluster="stand-in",health="HEALTHY"} 1',
     'quipu_cluster_health{cluster="stand-in",health="UNHEALTHY"} 0',
     'quipu_cluster_state{cluster="quipu-b",state="DRAINING"} 1',
+    'quipu_clusters_open{group="big"} 1',
     'quipu_cluster_running{cluster="quipu-b"} 0',
     'quipu_cluster_waiting{group="big"} 0',
   ])

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -15,15 +15,34 @@ function catalogsOf({ folder }: ServerOfFile, catalogs: Readonly<Record<string, 
   return { QUIPU_CATALOG_DIR: path }
 }
 
+/** Makes the folder of a lake catalog. */
+function lakeIn({ folder }: ServerOfFile, name: string): string {
+  const path = join(folder, name)
+  mkdirSync(path, { recursive: true, mode: 0o777 })
+  chmodSync(path, 0o777)
+  return path
+}
+
 const cluster = serverOfFile('error', (own) =>
-  catalogsOf(own, { tpch: { connector: 'tpch' }, far: { connector: 'tpch' }, warehouse: { connector: 'memory' } }),
+  catalogsOf(own, {
+    tpch: { connector: 'tpch' },
+    far: { connector: 'tpch' },
+    warehouse: { connector: 'memory' },
+    lake: { connector: 'lake', location: lakeIn(own, 'lake') },
+    other: { connector: 'lake', location: lakeIn(own, 'other') },
+  }),
 )
 const gateway = serverOfFile('error', (own) => {
   const clusters = join(own.folder, 'clusters')
   mkdirSync(clusters)
   writeFileSync(
     join(clusters, 'trino-a.json'),
-    JSON.stringify({ url: cluster.url, group: 'big', catalogs: ['far', 'warehouse'], mirrors: ['tpch'] }),
+    JSON.stringify({
+      url: cluster.url,
+      group: 'big',
+      catalogs: ['far', 'warehouse'],
+      mirrors: ['tpch', 'lake', 'other'],
+    }),
     { mode: 0o644 },
   )
   const rules = join(own.folder, 'routing.json')
@@ -33,12 +52,22 @@ const gateway = serverOfFile('error', (own) => {
       rules: [
         { name: 'etl', match: { source: 'etl' }, route: { group: 'big' } },
         { name: 'no', match: { source: 'blocked' }, route: { reject: 'Ask the platform team' } },
+        {
+          name: 'large',
+          match: { queryType: ['SELECT'], catalogs: ['lake'], bytesOver: '100kB' },
+          route: { group: 'big' },
+        },
+        { name: 'all of other', match: { catalogs: ['other'], bytesOver: '0B' }, route: { cluster: 'trino-a' } },
       ],
     }),
     { mode: 0o644 },
   )
   return {
-    ...catalogsOf(own, { tpch: { connector: 'tpch' } }),
+    ...catalogsOf(own, {
+      tpch: { connector: 'tpch' },
+      lake: { connector: 'lake', location: lakeIn(cluster, 'lake') },
+      other: { connector: 'lake', location: lakeIn(own, 'other') },
+    }),
     QUIPU_CLUSTERS_DIR: clusters,
     QUIPU_ROUTING_RULES_FILE: rules,
     QUIPU_CLUSTERS_BEAT_MS: '200',
@@ -173,6 +202,117 @@ describe('A routing rule', () => {
   it('rejects a statement in its own words', async () => {
     const ran = await run(gateway.url, 'SELECT 1', { ...trinoHeaders, 'x-trino-source': 'blocked' })
     expect(ran.error).toMatchObject({ errorName: 'QUERY_REJECTED', message: 'Ask the platform team' })
+  })
+})
+
+const routeSchema = z.looseObject({ plan: z.string() })
+/** The route of a query in its resource. */
+const routeOf = async (id: string) =>
+  z.object({ route: routeSchema }).parse(JSON.parse((await raw(`${gateway.url}/v1/query/${id}`)).text)).route
+
+describe('The route of a query', () => {
+  it('is in its resource, in the history and in the text of EXPLAIN', async () => {
+    await untilHealthy()
+    const headers = { ...trinoHeaders, 'x-trino-source': 'etl' }
+    const there = await run(gateway.url, 'SELECT count(*) FROM tpch.tiny.orders', headers)
+    const route = await routeOf(there.id)
+    expect(route).toMatchObject({
+      plan: 'delegated',
+      to: 'group',
+      name: 'big',
+      rule: 'etl',
+      grade: 'named',
+      skipped: [],
+      cluster: 'trino-a',
+      attempts: 1,
+    })
+    const here = await run(gateway.url, 'SELECT 1')
+    expect(await routeOf(here.id)).toEqual({ plan: 'coordinator', to: 'local', skipped: [] })
+    const history = await run(
+      gateway.url,
+      `SELECT query_id, route, cluster, remote_query_id, routing_rule FROM system.history.queries WHERE query_id IN ('${there.id}', '${here.id}') ORDER BY created`,
+    )
+    expect(history.rows).toEqual([
+      [there.id, 'delegated', 'trino-a', route['remoteQueryId'], 'etl'],
+      [here.id, 'coordinator', null, null, null],
+    ])
+  })
+
+  it('is in the resource of a rejected query', async () => {
+    const ran = await run(gateway.url, 'SELECT 1', { ...trinoHeaders, 'x-trino-source': 'blocked' })
+    expect(await routeOf(ran.id)).toMatchObject({ to: 'reject', rule: 'no' })
+  })
+
+  it.each([
+    ['EXPLAIN SELECT count(*) FROM tpch.tiny.orders', 'etl', /^Route: group big, by rule 'etl'\n/],
+    ['EXPLAIN ANALYZE SELECT count(*) FROM far.tiny.nation', 'cli', /^Route: group big\n/],
+    ['EXPLAIN SELECT count(*) FROM tpch.tiny.orders', 'cli', /^Route: local\n/],
+    ['EXPLAIN (TYPE LOGICAL) SELECT 1', 'cli', /^Route: local\n/],
+    ['EXPLAIN (FORMAT JSON) SELECT count(*) FROM far.tiny.nation', 'cli', /^\{/],
+    ['EXPLAIN (FORMAT JSON) SELECT 1', 'cli', /^\{/],
+  ])('is the first line of a plan as text: %s, source %s', async (sql, source, plan) => {
+    await untilHealthy()
+    const ran = await run(gateway.url, sql, { ...trinoHeaders, 'x-trino-source': source })
+    expect(ran.error).toBeUndefined()
+    const [[text]] = ran.rows as [[string]]
+    expect(text).toMatch(plan)
+    const type = ran.answers.find(({ columns }) => columns?.length)?.columns?.[0]?.type
+    if (type !== 'varchar') expect(type).toBe(`varchar(${[...text].length})`)
+  })
+})
+
+describe('A statement over a mirrored table', () => {
+  const numbers = 'SELECT count(*), sum(orderkey) FROM lake.shop.items'
+  const texts = 'SELECT count(*), max(comment) FROM lake.shop.items'
+
+  it('runs here below the size of a rule, and above it at the cluster, with the same rows', async () => {
+    await untilHealthy()
+    const made = [
+      'CREATE SCHEMA lake.shop',
+      'CREATE TABLE lake.shop.items AS SELECT orderkey, comment FROM far.tiny.lineitem WHERE orderkey < 500',
+    ]
+    for (const sql of made) expect((await run(cluster.url, sql)).error).toBeUndefined()
+    const routed = async (sql: string) => {
+      const [through, direct] = [await run(gateway.url, sql), await run(cluster.url, sql)]
+      expect(through.error).toBeUndefined()
+      expect(through.rows).toEqual(direct.rows)
+      return routeOf(through.id)
+    }
+    const small = await routed(texts)
+    expect(small).toMatchObject({ plan: 'local', to: 'local', bytes: expect.any(Number) })
+    expect(small).not.toHaveProperty('rule')
+    const more = 'INSERT INTO lake.shop.items SELECT orderkey, comment FROM far.tiny.lineitem WHERE orderkey >= 500'
+    expect((await run(cluster.url, more)).error).toBeUndefined()
+    const large = await routed(texts)
+    expect(large).toMatchObject({ plan: 'delegated', rule: 'large', cluster: 'trino-a', skipped: [] })
+    expect(large['bytes']).toBeGreaterThan(100 * 1024)
+    // Only the columns that the statement reads count.
+    const narrow = await routed(numbers)
+    expect(narrow).toMatchObject({ plan: 'local', to: 'local' })
+    expect(narrow['bytes']).toBeLessThan(large['bytes'] as number)
+    const explained = await run(gateway.url, `EXPLAIN ${texts}`)
+    expect(explained.rows[0]![0]).toMatch(/^Route: group big, by rule 'large', [\d.]+kB\n/)
+  })
+
+  it('stays here if the table at the cluster has other columns, and the decision says why', async () => {
+    await untilHealthy()
+    const make = async (url: string, type: string) => {
+      for (const sql of ['CREATE SCHEMA other.s', `CREATE TABLE other.s.t AS SELECT CAST(7 AS ${type}) AS a`])
+        expect((await run(url, sql)).error).toBeUndefined()
+    }
+    await make(cluster.url, 'integer')
+    await make(gateway.url, 'bigint')
+    const ran = await run(gateway.url, 'SELECT a FROM other.s.t')
+    expect(ran.rows).toEqual([[7]])
+    expect(await routeOf(ran.id)).toMatchObject({
+      plan: 'local',
+      skipped: [
+        {
+          rule: 'all of other',
+          why: "table other.s.t differs: column 'a' is bigint here and integer at cluster trino-a",
+        },
+      ],
+    })
   })
 })
 

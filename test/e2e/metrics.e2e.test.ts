@@ -21,7 +21,7 @@ beforeAll(async () => {
   // Programs run as a user of their own, and that user must be able to list the folder.
   mkdirSync(`${folder.path}/clusters`, { mode: 0o755 })
   cluster = await startStandInCluster()
-  writeFileSync(`${folder.path}/clusters/a.json`, JSON.stringify({ url: cluster.url, group: 'big' }))
+  writeFileSync(`${folder.path}/clusters/a.json`, JSON.stringify({ url: cluster.url, group: 'big', catalogs: ['far'] }))
   server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'warn'], {
     // No collector listens there: spans are dropped, and the drops are counted.
     env: {
@@ -35,6 +35,7 @@ beforeAll(async () => {
   await waitUntil('a worker serves', async () => (await workerAddress()) !== undefined)
   for (const sql of ['SELECT 1', JOIN, LARGE, 'DESCRIBE nation', 'SELECT nothing FROM nation', 'SELEKT 1'])
     await run(base, sql)
+  expect((await run(base, 'SELECT a FROM far.s.t')).rows).toEqual([[1]])
   await run(base, 'SELECT 2', { ...trinoHeaders, traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00` })
   const { json } = await post(base, ENDLESS)
   const worker = `http://${(await workerAddress())!}`
@@ -161,8 +162,6 @@ const GROWS = new Set(['quipu_events_appended_total', 'quipu_event_bytes_total']
 
 /** Metrics that only a fault, a rule or another kind of log feeds; the tests of their alerts cause the faults. */
 const OF_FAULTS = new Set([
-  // No statement of this load is delegated.
-  'quipu_cluster_wait_duration_seconds',
   'quipu_group_rejections_total',
   'quipu_task_retries_total',
   'quipu_worker_failures_total',

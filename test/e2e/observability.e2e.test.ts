@@ -244,6 +244,7 @@ describe('The rules', () => {
 const WITHOUT_DATA = new Set([
   // Only a server with clusters has these.
   'clusters: Clusters that are not healthy',
+  'clusters: Open clusters',
   'clusters: States',
   'clusters: Health changes, 1 h',
   'clusters: Running',

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { QueryEvent } from '../../src/coordinator/query/stream/events.ts'
 import { readKnownClusters } from '../../src/readmodels/clusters/projection.ts'
 import { appendLives, queryLife, testQueryId, toLogEvents } from '../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
@@ -64,6 +65,21 @@ describe('The read models of queries', () => {
       error_type: 'USER_ERROR',
       error_message: 'Division by zero',
     })
+  })
+
+  it('contain the cluster of the last attempt at a delegated query, and its routing rule', async () => {
+    const queryId = testQueryId(4)
+    const routed = { to: 'cluster', name: 'a', rule: 'etl', grade: 'named', readOnly: true, checked: true } as const
+    const events = queryLife(queryId).map((event): QueryEvent => {
+      if (event.type === 'QueryPlanned')
+        return { ...event, data: { ...event.data, route: 'delegated', routed: { ...routed, skipped: [] } } }
+      if (event.type !== 'TaskCreated') return event
+      return { ...event, data: { ...event.data, remote: { cluster: 'a', queryId: 'at-a', uri: 'sealed' } } }
+    })
+    await appendLives(bed.log, [{ queryId, events }])
+    await projected()
+    const [row] = await bed.query('select * from queries')
+    expect(row).toMatchObject({ route: 'delegated', cluster: 'a', remote_query_id: 'at-a', routing_rule: 'etl' })
   })
 
   it('contain stages, tasks, operators and read tables', async () => {

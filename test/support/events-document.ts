@@ -31,6 +31,7 @@ const shapes = {
   ErrorName: task.errorNameSchema,
   Warning: query.warningSchema,
   SessionChange: query.sessionChangeSchema,
+  Routed: query.routedSchema,
 } as const
 
 const streams = [
@@ -86,7 +87,9 @@ interface JsonSchema {
   readonly format?: string
   readonly description?: string
   readonly enum?: readonly string[]
+  readonly const?: string
   readonly items?: JsonSchema
+  readonly oneOf?: readonly JsonSchema[]
   readonly properties?: Readonly<Record<string, JsonSchema>>
   readonly required?: readonly string[]
   readonly additionalProperties?: JsonSchema | boolean
@@ -132,6 +135,7 @@ function when(name: string, schemas: Readonly<Record<string, JsonSchema>>): stri
 
 function fields(schema: JsonSchema): string {
   if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(', ')
+  if (schema.oneOf) return schema.oneOf.map((one) => `${one.description}:\n\n${fields(one)}`).join('\n\n')
   const required = new Set(schema.required)
   const rows = Object.entries(schema.properties ?? {}).map(
     ([name, field]) =>
@@ -143,6 +147,7 @@ function fields(schema: JsonSchema): string {
 function typeText(schema: JsonSchema): string {
   if (schema.$ref !== undefined) return `[${schema.$ref}](#${schema.$ref.toLowerCase()})`
   if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(' / ')
+  if (schema.const !== undefined) return `\`${schema.const}\``
   if (schema.format === 'date-time') return 'time'
   switch (schema.type) {
     case 'array':

@@ -133,6 +133,25 @@ describe('The page of a query', () => {
     ])
   })
 
+  it.each([
+    [{ plan: 'local' }, 'local', undefined],
+    [{ plan: 'local', to: 'local', skipped: [{ rule: 'a', why: 'no' }] }, "local; rule 'a' was skipped: no", undefined],
+    [
+      { plan: 'delegated', to: 'group', name: 'big', rule: 'r', cluster: 'c', remoteQueryId: 'x', attempts: 2 },
+      "group big, by rule 'r'",
+      'c, query x, after 2 attempts',
+    ],
+  ])('shows the route: %j', (route, text, cluster) => {
+    const { query, events } = shown()
+    const elements = elementsOf(views.queryPage({ ...query, route }, events, undefined, on))
+    const factOf = (name: string) => {
+      const part = elements.find(({ tag, children }) => tag === 'div' && textOf(children[0] as SmallElement) === name)
+      return part && textOf(part.children[1] as SmallElement)
+    }
+    expect(factOf('Route')).toBe(text)
+    expect(factOf('Cluster')).toBe(cluster)
+  })
+
   it('shows a query at any event by a slider, and greys out later events', () => {
     const { query } = shown('finished', 3)
     const { events } = shown()

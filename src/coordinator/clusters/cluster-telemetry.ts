@@ -43,12 +43,15 @@ function report({ type, data }: ClusterEvent, meters: Meters, logger: Logger): v
   }
 }
 
+const GAUGES = ['clusterHealth', 'clusterState', 'clustersOpen', 'clusterRunning', 'clusterWaiting'] as const
+
 /** Before each scrape, sets the gauges of all clusters. */
 export function observeClusters(clusters: Pick<ClusterControl, 'groups' | 'waitingIn'>, meters: Meters): void {
   meters.onScrape(() => {
-    for (const name of ['clusterHealth', 'clusterState', 'clusterRunning', 'clusterWaiting'] as const)
-      meters.unset(name)
+    for (const name of GAUGES) meters.unset(name)
     for (const [group, members] of clusters.groups()) {
+      const open = members.filter(({ state, health }) => state === 'ACTIVE' && health === 'HEALTHY')
+      meters.set('clustersOpen', { group }, open.length)
       meters.set('clusterWaiting', { group }, clusters.waitingIn(group))
       for (const { name: cluster, health, state, running } of members) {
         for (const one of clusterHealths) meters.set('clusterHealth', { cluster, health: one }, one === health ? 1 : 0)

@@ -44,6 +44,20 @@ export async function listSplits(
   return { splits: perScan.flat(), coordinatorOnly }
 }
 
+/**
+ * The compressed bytes of the columns that a query reads from the splits. Splits of an unknown size count nothing;
+ * undefined if no size is known. Tables that only the access rules read do not count: users may not learn their sizes.
+ */
+export function bytesRead({ scans }: Pick<RenderedQuery, 'scans'>, splits: readonly Split[]): number | undefined {
+  const sizes = splits.flatMap(({ scan, bytes, columnBytes }) => {
+    if (scans[scan]?.ofRule) return []
+    if (columnBytes) return Object.values(columnBytes).reduce((sum, each) => sum + each, 0)
+    return bytes ?? []
+  })
+  if (sizes.length === 0 && splits.length > 0) return undefined
+  return sizes.reduce((sum, each) => sum + each, 0)
+}
+
 /** A stage's splits as an engine gets them. Splits that only name their rows get the rows as they are now. */
 export async function loadSplits(
   catalogs: Catalogs,

@@ -3,6 +3,7 @@ import type { ErrorLocation, ErrorName } from '../../shared/engine-error.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
 import type { BoundStatement, FrontEndTimes, QueryType } from '../../sql/front-end.ts'
 import type { SessionContext } from '../../sql/session.ts'
+import type { ExplainedStatement } from '../../sql/statements/query-type.ts'
 import type { StatementNames } from '../../sql/statement-names.ts'
 import type { QuerySession } from '../query/stream/events.ts'
 import type { FoundSecrets } from '../query/secrets/query-secrets.ts'
@@ -68,6 +69,7 @@ export interface ThreadAnswers {
 export interface StatementSurvey extends StatementNames {
   readonly readOnly: boolean
   readonly queryType: QueryType | undefined
+  readonly explains: ExplainedStatement | undefined
 }
 
 export type AskedLater =

@@ -344,6 +344,31 @@ export const queryListItemSchema = z.looseObject({
 })
 export type QueryListItem = Body<z.infer<typeof queryListItemSchema>>
 
+const queryRoute = z.looseObject({
+  plan: z
+    .enum(['local', 'coordinator', 'delegated'])
+    .describe('Where the plan runs: on workers, in the coordinator, or at a cluster'),
+  to: z
+    .enum(['local', 'group', 'cluster', 'reject'])
+    .optional()
+    .describe('The decision; absent where no clusters are configured'),
+  name: z.string().optional().describe('Of the group or cluster'),
+  rule: z.string().optional().describe('The routing rule that decided; absent where no rule did'),
+  fallback: z.boolean().optional().describe('Whether the fallback of the rule was taken'),
+  grade: z
+    .enum(['analysed', 'named', 'unchecked'])
+    .optional()
+    .describe('How far a delegated statement was checked before it was sent'),
+  bytes: count.optional().describe('The bytes that the statement would read, where a rule asked for them'),
+  skipped: z
+    .array(z.looseObject({ rule: z.string(), why: z.string() }))
+    .optional()
+    .describe('Rules that fit, but whose target could not take the statement'),
+  cluster: z.string().optional().describe('The cluster of the last attempt'),
+  remoteQueryId: z.string().optional().describe('The id of the query at that cluster'),
+  attempts: count.optional().describe('How often the statement was sent to a cluster'),
+})
+
 export const queryInfoSchema = z.looseObject({
   queryId: z.string(),
   session: session.extend({ remoteUserAddress: z.string(), userAgent: z.string().optional() }),
@@ -358,6 +383,7 @@ export const queryInfoSchema = z.looseObject({
     runningDrivers: count,
     totalMemoryReservation: dataSize,
   }),
+  route: queryRoute.optional().describe('Where the query runs, and why; absent until the query is planned'),
   outputStage: stageInfo.optional().describe('Absent until the query is planned'),
   errorType: z.string().optional(),
   errorCode: z.looseObject({ code: z.int(), name: z.string(), type: z.string() }).optional(),

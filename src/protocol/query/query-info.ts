@@ -1,7 +1,7 @@
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { isTaskTerminal } from '../../execution/api/task.ts'
 import type { SeesEnder } from '../../coordinator/query/stream/ending.ts'
-import { groupOfQuery, writtenBy } from '../../coordinator/query/stream/state.ts'
+import { groupOfQuery, remoteOf, writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
 import { executionStartedAt } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
@@ -69,7 +69,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
     query: created.sql,
     redacted: redacted || undefined,
     queryType: planned?.queryType,
-    route: planned?.route,
+    route: planned && routeOf(query, planned),
     updateType: finished?.updateType ?? planned?.updateType,
     updateCount: finished?.updateCount,
     queuedReason: query.kind === 'QUEUED' ? (queuedReason ?? query.queued?.reason) : undefined,
@@ -88,6 +88,25 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
     resultLost: query.lostTokens.length > 0 || undefined,
     incomplete: context.incomplete || undefined,
     finalQueryInfo: query.kind === 'FINISHED' || query.kind === 'FAILED',
+  })
+}
+
+/** Where the query runs, and why: the recorded decision, and the last attempt at a cluster. */
+function routeOf(query: KnownQuery, { route, routed }: NonNullable<KnownQuery['planned']>): QueryInfo['route'] {
+  const delegated = routed?.to === 'group' || routed?.to === 'cluster' ? routed : undefined
+  const remote = remoteOf(query)
+  return withoutAbsent({
+    plan: route,
+    to: routed?.to,
+    name: delegated?.name,
+    rule: routed?.rule,
+    fallback: routed?.fallback,
+    grade: delegated?.grade,
+    bytes: routed?.bytes,
+    skipped: routed?.skipped,
+    cluster: remote?.cluster,
+    remoteQueryId: remote?.queryId,
+    attempts: remote?.attempts,
   })
 }
 

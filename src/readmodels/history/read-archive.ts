@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { ScanQuestion } from '../../connectors/spi/scan-question.ts'
-import type { ArchivedName } from '../archive/archived-tables.ts'
+import { archivedTables, typeInFile, type ArchivedName } from '../archive/archived-tables.ts'
 import type { ParquetEngine, ParquetParameter } from '../archive/parquet-engine.ts'
 import { fileOf, type QueriesPeriod } from '../archive/query-periods.ts'
 import { historyValue, type HistoryValue } from './read-history.ts'
@@ -65,7 +65,11 @@ function tableText(
   forgotten: readonly string[],
   bind: (value: ParquetParameter) => string,
 ): string {
-  const rows = `from read_parquet(${files}, union_by_name = true)`
+  // Files of an earlier version lack later columns.
+  const table = archivedTables.find((one) => one.name === name)!
+  const later = Object.keys(table.columns).map((column) => `null::${typeInFile(table, column)} as "${column}"`)
+  const rows = `from (from read_parquet(${files}, union_by_name = true)
+    union all by name select ${later.join(', ')} where false)`
   if (forgotten.length === 0) return `select * ${rows}`
   const gone = bind(forgotten)
   return name === 'query_events'

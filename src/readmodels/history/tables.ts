@@ -121,7 +121,6 @@ export const historyViews = {
         ...columnsOf(queriesTable, 'q', {
           omit: [
             'header_family',
-            'route',
             'planned_at',
             'last_event_at',
             'wall_ms',
@@ -145,7 +144,7 @@ export const historyViews = {
         }),
         original_user: text(`(q.details->'session'->>'originalUser')`, { indexed: 200, archived: 'q.original_user' }),
       },
-      { original_user: 'user' },
+      { original_user: 'user', route: 'trace_id' },
     ),
   },
   tasks: {

@@ -1,5 +1,5 @@
 import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
-import { groupOfQuery, type KnownQuery, type TaskRecord } from '../../coordinator/query/stream/state.ts'
+import { groupOfQuery, remoteOf, type KnownQuery, type TaskRecord } from '../../coordinator/query/stream/state.ts'
 import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { splitTaskId, type QueryId } from '../../shared/ids.ts'
@@ -66,6 +66,7 @@ export function queryRow(query: KnownQuery, position: StreamPosition): QueryRow 
   const totals = recordedTotals(query)
   const failure = query.kind === 'FAILED' ? query.failure : undefined
   const finished = query.kind === 'FINISHED' ? query.finished : undefined
+  const remote = remoteOf(query)
   return {
     query_id: query.queryId,
     state: query.kind,
@@ -102,6 +103,9 @@ export function queryRow(query: KnownQuery, position: StreamPosition): QueryRow 
     error_type: failure?.errorType ?? null,
     error_message: text(failure?.message),
     trace_id: created.traceparent?.split('-')[1] ?? null,
+    cluster: text(remote?.cluster),
+    remote_query_id: text(remote?.queryId),
+    routing_rule: text(planned?.routed?.rule),
     partial: finished?.partial ?? false,
     result_lost: query.lostTokens.length > 0,
     incomplete: position.incomplete,

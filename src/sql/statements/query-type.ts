@@ -8,6 +8,30 @@ export function queryTypeOf(text: StatementText): QueryType | undefined {
   return typeOfText(text, true)
 }
 
+/** A statement that EXPLAIN or EXPLAIN ANALYZE explains. */
+export interface ExplainedStatement {
+  /** Its kind; undefined if the text that it executes does not parse. */
+  readonly queryType: QueryType | undefined
+  /** Whether the result is a plan as text, and neither JSON, nor a graph, nor `true`. */
+  readonly asText: boolean
+}
+
+/** The statement that a text explains; undefined if it explains none. */
+export function explainedBy(text: StatementText): ExplainedStatement | undefined {
+  const parsed = text.parse()
+  if (parsed.kind !== 'valid') return undefined
+  const { tree } = parsed
+  if (tree.kind !== 'Explain' && tree.kind !== 'ExplainAnalyze') return undefined
+  const asText =
+    tree.kind === 'ExplainAnalyze' ||
+    tree.options.every((option) =>
+      option.kind === 'ExplainType'
+        ? option.type === 'LOGICAL' || option.type === 'DISTRIBUTED'
+        : option.format === 'TEXT',
+    )
+  return { queryType: typeOf(tree.statement, parsed, true), asText }
+}
+
 /** @param mayExecute whether the text may execute the client's prepared statements: an executed text may not */
 function typeOfText(text: StatementText, mayExecute: boolean): QueryType | undefined {
   const parsed = text.parse()

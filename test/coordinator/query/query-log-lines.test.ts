@@ -51,6 +51,26 @@ describe('The log line of an ended query', () => {
     expect(lines['query.slow']).toBeUndefined()
   })
 
+  it('has the route of the query, and the cluster of its last attempt', () => {
+    const routed = { to: 'group', name: 'big', rule: 'etl', grade: 'named', readOnly: true, checked: true } as const
+    const remote = { cluster: 'trino-a', queryId: 'remote-1', uri: 'sealed' }
+    const lines = linesOf([
+      event('QueryCreated', 0),
+      event('QueryPlanned', 1, { route: 'delegated', routed: { ...routed, skipped: [] } }),
+      event('TaskCreated', 2, { remote }),
+      event('TaskFinished', 3),
+      event('QueryFinished', 4),
+    ])
+    expect(lines['query.completed']).toMatchObject({
+      route: 'delegated',
+      routedTo: 'group big',
+      routingRule: 'etl',
+      cluster: 'trino-a',
+      remoteQueryId: 'remote-1',
+      attempts: 1,
+    })
+  })
+
   it('names the slowest operator of a slow query on the workers, and leaves the relay out', () => {
     const stats = taskStats()
     const [pipeline] = stats.pipelines

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { TaskId } from '../../../src/shared/ids.ts'
 import type { QueryEvent } from '../../../src/coordinator/query/stream/events.ts'
 import { foldQuery } from '../../../src/coordinator/query/stream/evolve.ts'
 import {
@@ -131,6 +132,40 @@ describe('The spans of a query', () => {
         ['b', 'WRITE'],
       ]),
     ).toMatchObject({ 'db.collection.name': 'c.s.b' })
+  })
+
+  it('show the route of a delegated query, and the cluster of its last attempt', () => {
+    const routed = {
+      to: 'group',
+      name: 'big',
+      rule: 'etl',
+      grade: 'named',
+      readOnly: true,
+      checked: true,
+      bytes: 5,
+      skipped: [{ rule: 'first', why: 'no' }],
+    } as const
+    const attempt = (cluster: string) => ({ cluster, queryId: `at-${cluster}`, uri: 'sealed' })
+    const { attributes } = named(
+      spansOf([
+        created,
+        event('QueryPlanned', 1, { route: 'delegated', routed: { ...routed, skipped: [...routed.skipped] } }),
+        event('TaskCreated', 2, { remote: attempt('a') }),
+        event('TaskCreated', 3, { taskId: `${QUERY_ID}.1.1` as TaskId, attempt: 1, remote: attempt('b') }),
+        event('QueryFinished', 4),
+      ]),
+      'query',
+    )
+    expect(attributes).toMatchObject({
+      'quipu.route': 'delegated',
+      'quipu.routing.target': 'group big',
+      'quipu.routing.rule': 'etl',
+      'quipu.routing.grade': 'named',
+      'quipu.routing.bytes': 5,
+      'quipu.routing.skipped': ['first'],
+      'quipu.cluster': 'b',
+      'quipu.cluster.query_id': 'at-b',
+    })
   })
 
   it('share one trace and one query id, and no span ends before it starts', () => {

@@ -11,6 +11,8 @@ import {
   type QueryArchivePolicy,
 } from '../../../src/readmodels/archive/query-archive.ts'
 import { compareReadModels } from '../../../src/readmodels/audit/compare-read-models.ts'
+import { readArchivedQueries } from '../../../src/readmodels/archive/query-periods.ts'
+import { readFiles } from '../../../src/readmodels/history/read-archive.ts'
 import { createHistoryMoments } from '../../../src/readmodels/history/read-history.ts'
 import { historyStatement } from '../../../src/readmodels/history/statement.ts'
 import { createStoredQueries, type StoredQueries } from '../../../src/readmodels/queries/stored-queries.ts'
@@ -269,6 +271,31 @@ it('The query archiving runs once for two concurrent calls, and a concurrent rea
     { engine, folder, limitMs: 60_000 },
   )
   expect(await late.list({}, 100, 4096)).toEqual((before as { all: unknown }).all)
+}, 60_000)
+
+it('The query archive reads files of an earlier version, which lack later columns', async () => {
+  await archive()
+  const { periods: archived } = await readArchivedQueries(read)
+  const rows = async () => {
+    const statement = {
+      text: 'select query_id, route, cluster, routing_rule from queries order by query_id',
+      values: [],
+      reads: new Set(['queries'] as const),
+    }
+    const found: unknown[] = []
+    for await (const some of readFiles({ engine, folder, limitMs: 60_000 }, statement, archived, []))
+      found.push(...some)
+    return found
+  }
+  const before = await rows()
+  expect(before).toHaveLength(ENDED)
+  const file = join(folder, archived[0]!.folder, 'queries.parquet')
+  await engine.run(
+    'copy (select * exclude (cluster, remote_query_id, routing_rule) from read_parquet($1)) to $2 (format parquet)',
+    [file, `${file}.new`],
+  )
+  renameSync(`${file}.new`, file)
+  expect(await rows()).toEqual(before)
 }, 60_000)
 
 it('The query archive forgets a query at once, rewrites its files, and is emptied by a rebuild', async () => {

@@ -64,9 +64,11 @@ export type RuleOutcome =
 export function tryRule(rule: RoutingRule, statement: RoutedStatement, targets: GroupCatalogs): RuleOutcome {
   const key = misfitOf(rule, statement)
   if (key !== undefined) return { kind: 'misfit', key }
-  const why = faultOf(rule.route, rule.unchecked, statement, targets)
-  if (why !== undefined) return { kind: 'skipped', why }
   const fault = rule.fallback && faultOf(rule.fallback, rule.unchecked, statement, targets)
+  // Nothing can be compared at a target that is away, and the fallback is taken instead.
+  const isLeft = rule.fallback !== undefined && fault === undefined && targets.isOpen?.(rule.route) === false
+  const why = faultOf(rule.route, rule.unchecked, statement, isLeft ? { ...targets, mirrorFault: undefined } : targets)
+  if (why !== undefined) return { kind: 'skipped', why }
   return { kind: 'decides', fallbackFault: fault && `its fallback does not apply: ${fault}` }
 }
 
@@ -78,7 +80,8 @@ function misfitOf({ name, match }: RoutingRule, statement: RoutedStatement): key
   if (source && !source.matches(statement.source ?? '')) return 'source'
   if (resourceGroup && !resourceGroup.matches(statement.resourceGroup)) return 'resourceGroup'
   if (clientTags && !clientTags.every((tag) => statement.clientTags.includes(tag))) return 'clientTags'
-  if (queryType && !(statement.queryType !== undefined && queryType.includes(statement.queryType))) return 'queryType'
+  const types = [statement.queryType, statement.explains]
+  if (queryType && !types.some((type) => type !== undefined && queryType.includes(type))) return 'queryType'
   if (catalogs && !catalogs.some((catalog) => statement.catalogs.includes(catalog))) return 'catalogs'
   if (percent !== undefined && percentOf(name, statement.user) >= percent) return 'percent'
   if (bytesOver !== undefined && !((statement.bytes() ?? 0) > bytesOver)) return 'bytesOver'

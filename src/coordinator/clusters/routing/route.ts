@@ -46,6 +46,11 @@ export interface RoutedStatement {
   readonly clientTags: readonly string[]
   /** Trino's type of the statement; undefined if it has none. */
   readonly queryType: string | undefined
+  /**
+   * The type of the statement that it explains; undefined if it explains none. EXPLAIN has the route of the statement
+   * that it explains, so a condition on the type holds for either.
+   */
+  readonly explains?: string | undefined
   /** The path of the resource group, such as `all.etl`. */
   readonly resourceGroup: string
   /**
@@ -81,7 +86,9 @@ export interface GroupCatalogs {
    * The reason why a mirrored table of the statement cannot be read at the target, such as different columns; undefined
    * if all can be read. Called only where the statement uses a mirrored catalog. Absent: all can be read.
    */
-  readonly mirrorFault?: (route: RemoteRoute) => string | undefined
+  readonly mirrorFault?: ((route: RemoteRoute) => string | undefined) | undefined
+  /** Whether a cluster of the route is ACTIVE and HEALTHY; else its fallback is taken. Absent: each is. */
+  readonly isOpen?: (route: Route) => boolean
 }
 
 /** A route as a text for users: `group big`. */

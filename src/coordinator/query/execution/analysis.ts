@@ -38,6 +38,8 @@ export class Analysis {
   #files: FileDigests = {}
   #parsedBeforeMs: number | undefined
   #isBound = false
+  /** The splits of queries that were listed before their route was known. */
+  readonly #listed = new WeakMap<Rendered, ReturnType<typeof listSplits>>()
   /** Gives back the memory of the syntax tree. */
   #releaseTree = (): void => {}
 
@@ -132,12 +134,18 @@ export class Analysis {
     }
   }
 
-  /** Lists the splits that the scans of a query read. */
-  listSplits(query: Parameters<typeof listSplits>[1]): ReturnType<typeof listSplits> {
+  /** Lists the splits that the scans of a query read. A second call for the same query gives the same list. */
+  listSplits(query: Rendered): ReturnType<typeof listSplits> {
+    const known = this.#listed.get(query)
+    if (known) return known
     const list = () => listSplits(this.#ports.catalogs, query)
-    return this.#calls ? this.#calls.timed('splits', catalogNames(query), list) : list()
+    const listing = this.#calls ? this.#calls.timed('splits', catalogNames(query), list) : list()
+    this.#listed.set(query, listing)
+    return listing
   }
 }
+
+type Rendered = Parameters<typeof listSplits>[1]
 
 /**
  * Work after a connector's answer blocks the event loop, and many answers arrive at once: each continues in a slice of

@@ -13,6 +13,8 @@ import { runCall } from './call-statement.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import { runExplainAnalyze } from './explain-analyze-statement.ts'
 import { runExplain } from './explain-statement.ts'
+import { EarlyAnalysis } from './early-analysis.ts'
+import { NO_STAGES } from './coordinator-run.ts'
 import { planningBefore } from './planning-before.ts'
 import { runQuery } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
@@ -57,38 +59,52 @@ export async function executeStatement(parts: StatementParts): Promise<void> {
   else await admission.enter(resumed !== undefined)
   const analysisStart = deps.clock.monotonicMs()
   parts.limits.planning(resumed && planningBefore(resumed.state, submission.type.get(), resumedAt))
-  if (await runDelegated(parts, analysisStart)) return
-  const analyzed = await analysis.analyze()
+  const early = new EarlyAnalysis(analysis)
+  if (await runElsewhere(parts, early, analysisStart)) return
+  const analyzed = await early.take()
   parts.limits.narrow(propertiesOf(analyzed))
   const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart + analysis.parsedBeforeMs) * 1e6)
   return carryOut(parts, analyzed, analysisNanos)
 }
 
 /**
- * Runs the statement at a cluster, if its route leads there.
+ * Finds the route of the statement. Runs it at a cluster if the route leads there.
  * @returns false when it runs here
+ * @throws EngineError QUERY_REJECTED by a rule
  */
-async function runDelegated(parts: StatementParts, startMs: number): Promise<boolean> {
+async function runElsewhere(parts: StatementParts, early: EarlyAnalysis, startMs: number): Promise<boolean> {
   const { deps, run, submission, analysis } = parts
   const { delegation } = deps
   if (!delegation) return false
   await delegation.clusters.ready
   const query = run.aggregate.intended
   const resourceGroup = query.kind === 'NONE' ? submission.created.resourceGroup : groupOfQuery(query)
-  const rightsOf = deps.objectsOf(run.identity)
+  const survey = await analysis.survey()
   const routed = await routeStatement(delegation, {
     submission,
-    survey: await analysis.survey(),
+    survey,
     identity: run.identity,
     resourceGroup,
-    rightsOf,
+    rightsOf: deps.objectsOf(run.identity),
+    tableHere: (catalog, schema, table) => deps.metadata.table(catalog, schema, table),
+    bytesHere: () => early.bytes(),
   })
-  if (!routed) return false
+  run.signal.throwIfAborted()
+  run.keepRoute(routed)
+  if (!routed || routed.to === 'local') return false
+  early.drop()
   submission.text.forget()
+  const queryType = survey.queryType ?? 'SELECT'
+  const nanosNow = () => Math.round((deps.clock.monotonicMs() - startMs + analysis.parsedBeforeMs) * 1e6)
+  if (routed.to === 'reject') {
+    await run.record([run.planned({ ...NO_STAGES, queryType, columns: [], analysisNanos: nanosNow() })])
+    throw new EngineError('QUERY_REJECTED', routed.message)
+  }
   // A client repeats a POST whose answer was lost: what changes something begins once its client follows.
-  if (!routed.routed.readOnly) await enterOnceFollowed(parts)
-  const analysisNanos = Math.round((deps.clock.monotonicMs() - startMs + analysis.parsedBeforeMs) * 1e6)
-  await runRemoteStatement(delegation, run, { ...routed, analysisNanos })
+  if (!routed.readOnly) await enterOnceFollowed(parts)
+  const { text, session } = submission
+  const statement = { routed, queryType, sql: text.sql, session, analysisNanos: nanosNow() }
+  await runRemoteStatement(delegation, run, statement)
   return true
 }
 
@@ -98,6 +114,8 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
   const { created } = parts.submission
   waiters.planIsKnown()
   admission.occupy()
+  run.keepRoute(planned.routed)
+  if (planned.routed?.to === 'reject') throw new EngineError('QUERY_REJECTED', planned.routed.message)
   if (run.aggregate.intended.kind === 'FINISHING') return
   if (planned.route === 'delegated') return resumeDelegated(parts, planned)
   const plan = recordedPlan(planned)

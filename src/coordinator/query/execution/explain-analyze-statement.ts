@@ -2,8 +2,8 @@ import { planForFigures } from '../../../planner/plan-query.ts'
 import { stageOf } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import type { BoundStatement } from '../../../sql/front-end.ts'
-import { listSplits } from '../../dispatch/catalog-metadata.ts'
 import { explainAnalyzeText } from '../explain/explain-analyze.ts'
+import { routeLine } from '../stream/route-text.ts'
 import { publishRow, type CoordinatorRunDeps } from './coordinator-run.ts'
 import { tablesRead } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
@@ -25,7 +25,7 @@ export async function runExplainAnalyze(
   if (inner.kind !== 'query')
     throw new EngineError('NOT_SUPPORTED', 'EXPLAIN ANALYZE of a statement that changes something is not supported')
   const planStart = deps.clock.monotonicMs()
-  const input = await listSplits(deps.catalogs, inner.query)
+  const input = await run.listSplits(inner.query)
   const plan = planForFigures(inner.query, inner.columns, input)
   const planningNanos = Math.round((deps.clock.monotonicMs() - planStart) * 1e6)
   const planned = run.planned({
@@ -41,5 +41,6 @@ export async function runExplainAnalyze(
   await run.record([finishTask(finished)])
   const figures = { stage: stageOf(plan.stages, finished.stage), stats: finished.status.stats }
   const text = explainAnalyzeText(figures, { analysisNanos, planningNanos }, analyzed.verbose)
-  await publishRow(deps, run, JSON.stringify([text]), 'ExplainAnalyzeOperator')
+  const row = run.routed ? `${routeLine(run.routed)}\n${text}` : text
+  await publishRow(deps, run, JSON.stringify([row]), 'ExplainAnalyzeOperator')
 }

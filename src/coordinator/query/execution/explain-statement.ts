@@ -1,28 +1,34 @@
-import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import { planQuery } from '../../../planner/plan-query.ts'
 import type { BoundStatement } from '../../../sql/front-end.ts'
-import { listSplits } from '../../dispatch/catalog-metadata.ts'
 import { explainColumn, explainText } from '../explain/explain-text.ts'
+import { routeLine } from '../stream/route-text.ts'
 import { makeRow, type CoordinatorRunDeps } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
 
 type BoundExplain = Extract<BoundStatement, { kind: 'explain' }>
 
-/** Runs EXPLAIN: one row with the plan. */
+/** Runs EXPLAIN: one row with the plan. A plan as text begins with the route, where clusters are configured. */
 export async function runExplain(
   deps: CoordinatorRunDeps,
   run: RunContext,
   analyzed: BoundExplain,
   analysisNanos: number,
 ): Promise<void> {
-  const text = await explain(deps.catalogs, analyzed)
+  const text = await explain(run, analyzed)
   const columns = analyzed.columns.map((column) => explainColumn(column, text))
   return makeRow(deps, run, JSON.stringify([text]), { queryType: analyzed.queryType, columns, analysisNanos })
 }
 
-async function explain(catalogs: Catalogs, analyzed: BoundExplain): Promise<string | boolean> {
+async function explain(run: RunContext, analyzed: BoundExplain): Promise<string | boolean> {
+  const text = await planText(run, analyzed)
+  const { planType, format } = analyzed
+  const isText = (planType === 'LOGICAL' || planType === 'DISTRIBUTED') && format === 'TEXT'
+  return isText && run.routed ? `${routeLine(run.routed)}\n${text}` : text
+}
+
+async function planText(run: RunContext, analyzed: BoundExplain): Promise<string | boolean> {
   const inner = analyzed.statement
   if (inner.kind !== 'query') return explainText(analyzed, [])
-  const input = await listSplits(catalogs, inner.query)
+  const input = await run.listSplits(inner.query)
   return explainText(analyzed, planQuery(inner.query, inner.columns, input).stages)
 }

@@ -8,18 +8,19 @@ import { parseNodeId, taskId as makeTaskId, type NodeId, type TaskId } from '../
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { QueryEventOf, QuerySession } from '../stream/events.ts'
+import { explainedAnswer } from '../results/explained-answer.ts'
 import { isTerminal } from '../stream/state.ts'
 import type { RunContext } from './run-context.ts'
 import { Suspended } from './suspended.ts'
 import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
 import { RemoteRun, type RemoteOutcome } from './remote-run.ts'
-import { decidesItself, targetOf, type RemoteDeps, type Routed } from './delegation.ts'
+import { decidesItself, targetOf, type RemoteDeps, type RemoteRouted } from './delegation.ts'
 import { remoteStatement } from './remote-session.ts'
 import { remoteTaskStats, runningTaskStats } from './remote-stats.ts'
 
 /** A statement that runs at a cluster. */
 export interface DelegatedStatement {
-  readonly routed: Routed
+  readonly routed: RemoteRouted
   readonly queryType: string
   readonly sql: string
   readonly session: QuerySession
@@ -68,7 +69,7 @@ export async function resumeRemoteStatement(
   statement: Pick<DelegatedStatement, 'sql' | 'session'> | undefined,
 ): Promise<void> {
   const { routed, queryType } = planned
-  if (!routed) throw new Error('a delegated plan names its route')
+  if (routed?.to !== 'group' && routed?.to !== 'cluster') throw new Error('a delegated plan names its route')
   const query = run.aggregate.intended
   const task = query.kind === 'NONE' ? undefined : [...query.tasks.values()].findLast(({ remote }) => remote)
   const delegated = statement && { ...statement, routed, queryType, analysisNanos: 0 }
@@ -231,7 +232,10 @@ async function followAttempt(
   const { cluster } = slot
   const remote = new RemoteRun(
     {
-      relay: deps.relay,
+      relay: {
+        ...deps.relay,
+        fetch: async (...asked) => explainedAnswer(await deps.relay.fetch(...asked), run.routed),
+      },
       clock: deps.clock,
       pages: run.pages,
       onStats: (work) => run.onStats(taskId, runningTaskStats(work)),
@@ -304,7 +308,7 @@ async function settle(
   deps: RemoteDeps,
   run: RunContext,
   { slot, taskId, remoteId, attempt }: BegunAttempt,
-  { readOnly }: Routed,
+  { readOnly }: RemoteRouted,
   { outcome, remote }: { readonly outcome: RemoteOutcome; readonly remote: RemoteRun },
 ): Promise<LostAttempt | undefined> {
   switch (outcome.kind) {

@@ -2,16 +2,24 @@ import type { Identity } from '../../../security/authorization.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import { accessDenied, accessOf, type RightsOf } from '../../../sql/access-control.ts'
+import type { MetadataPort } from '../../../sql/front-end.ts'
 import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
-import type { ClusterView } from '../../clusters/cluster.ts'
-import type { QuerySession } from '../stream/events.ts'
+import type { ClusterTarget, ClusterView } from '../../clusters/cluster.ts'
+import type { QuerySession, Routed } from '../stream/events.ts'
 import { isTarget } from '../../clusters/slot-queue.ts'
-import { decideRoute } from '../../clusters/routing/decide-route.ts'
-import type { GroupCatalogs, RemoteCatalogs, Route, RouteDecision } from '../../clusters/routing/route.ts'
+import { decideWithFacts } from '../../clusters/routing/decide-with-facts.ts'
+import { mirrorFault, type MirroredTable } from '../../clusters/routing/mirror-fault.ts'
+import {
+  routeText,
+  type GroupCatalogs,
+  type RemoteCatalogs,
+  type RemoteRoute,
+  type Route,
+  type RouteDecision,
+} from '../../clusters/routing/route.ts'
 import type { Submission } from '../registry/query-handle.ts'
-import { decidesItself, targetOf, type Delegation, type Routed } from './delegation.ts'
-import type { DelegatedStatement } from './remote-statement.ts'
+import { decidesItself, targetOf, type Delegation, type RemoteRouted } from './delegation.ts'
 
 /** The statement to route, and the user that it runs for. */
 export interface RoutedQuery {
@@ -21,6 +29,10 @@ export interface RoutedQuery {
   readonly resourceGroup: string
   /** The rights of users; undefined where no rules restrict them. */
   readonly rightsOf: RightsOf | undefined
+  /** A table of this server; undefined if there is none. */
+  readonly tableHere: MetadataPort['table']
+  /** The compressed bytes that the statement reads here; undefined if they cannot be found out. */
+  readonly bytesHere: () => Promise<number | undefined>
 }
 
 /** Catalogs that this server always answers itself, even if a cluster has catalogs with these names. */
@@ -28,68 +40,123 @@ const OWN_CATALOGS = new Set(['system', 'jmx'])
 
 /**
  * Decides where a statement runs. Only its syntax counts, because a cluster may have functions and types that this
- * server does not know.
- * @returns undefined when it runs here
- * @throws EngineError QUERY_REJECTED by a rule; PERMISSION_DENIED; NOT_SUPPORTED; AMBIGUOUS_NAME; MISSING_CATALOG_NAME
+ * server does not know. A rule about the size of a statement has it analysed here too.
+ * @returns undefined where no clusters and rules are configured: the statement runs here
+ * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED; AMBIGUOUS_NAME; MISSING_CATALOG_NAME
  */
-export async function routeStatement(
-  delegation: Delegation,
-  query: RoutedQuery,
-): Promise<Omit<DelegatedStatement, 'analysisNanos'> | undefined> {
+export async function routeStatement(delegation: Delegation, query: RoutedQuery): Promise<Routed | undefined> {
   const { submission, survey, identity, resourceGroup } = query
-  const { session, text } = submission
+  const { session } = submission
   const clusters = delegation.clusters.list()
   if (clusters.length === 0 && delegation.rules().length === 0) return undefined
   const names = fullNames(survey, session)
   // This server has catalogs of these names, and answers from them.
-  if (names.catalogs.some((catalog) => OWN_CATALOGS.has(catalog))) return undefined
-  const { queryType } = survey
+  if (names.catalogs.some((catalog) => OWN_CATALOGS.has(catalog))) return { to: 'local', skipped: [] }
   const targets = await catalogsOf(delegation, clusters)
-  const decision = decideRoute(
+  const isAllHere = names.catalogs.every((catalog) => targets.local.has(catalog))
+  const reachedBy = (target: ClusterTarget): readonly ClusterView[] =>
+    clusters.filter((cluster) => isTarget(cluster, target))
+  const decision = await decideWithFacts(
     delegation.rules(),
     {
       user: identity.user,
       groups: identity.groups,
       source: session.source,
       clientTags: session.clientTags,
-      queryType,
+      queryType: survey.queryType,
+      explains: survey.explains?.queryType,
       resourceGroup,
       catalogs: names.catalogs,
       written: names.written,
       unresolved: names.unresolved,
-      bytes: () => undefined,
     },
-    targets,
+    { ...targets, isOpen: (route) => isOpen(clusters, route) },
+    {
+      bytes: async () => (isAllHere ? query.bytesHere() : undefined),
+      async mirrorFault(route) {
+        const reached = reachedBy(route)
+        // A statement that can run here does so if it may not be sent.
+        const fault = isAllHere ? faultOf(() => checkSendable(query, names, reached)) : undefined
+        return fault ?? differingMirror(delegation, query, names, { route, group: reached[0]?.group, targets })
+      },
+    },
   )
-  const routed = routedTo(delegation, decision, survey.readOnly)
-  if (!routed) return undefined
-  if (session.transactionId !== undefined && session.transactionId.toUpperCase() !== 'NONE')
-    throw new EngineError('NOT_SUPPORTED', 'A statement inside a transaction cannot be sent to a cluster')
-  const reached = clusters.filter((cluster) => isTarget(cluster, targetOf(routed)))
-  checkPrepared(session)
-  const { rightsOf } = query
-  // A cluster that decides by its own rules for the user of the statement needs no check here.
-  const theyDecide = reached.every(decidesItself)
-  // A routing rule may send statements that cannot be checked.
-  if (rightsOf && !theyDecide && routed.grade !== 'unchecked') checkRights(query, rightsOf, names)
-  const checked = rightsOf === undefined || !theyDecide
-  return { routed: { ...routed, checked }, queryType: queryType ?? 'SELECT', sql: text.sql, session }
+  const routed = routedTo(delegation, decision, survey)
+  if (routed.to === 'local' || routed.to === 'reject') return routed
+  const reached = reachedBy(targetOf(routed))
+  checkSendable(query, names, reached)
+  return { ...routed, checked: query.rightsOf === undefined || !reached.every(decidesItself) }
 }
 
-/** The target of a decision; undefined for this server. A fallback is taken while no cluster of the route is open. */
+/**
+ * Checks that a statement may be sent to clusters.
+ * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED
+ */
+function checkSendable(query: RoutedQuery, names: FullNames, reached: readonly ClusterView[]): void {
+  const { submission, rightsOf } = query
+  const { session } = submission
+  if (session.transactionId !== undefined && session.transactionId.toUpperCase() !== 'NONE')
+    throw new EngineError('NOT_SUPPORTED', 'A statement inside a transaction cannot be sent to a cluster')
+  checkPrepared(session)
+  // A cluster that decides by its own rules for the user of the statement needs no check here. A routing rule may send
+  // statements that cannot be checked.
+  if (rightsOf && !reached.every(decidesItself) && !names.unresolved) checkRights(query, rightsOf, names)
+}
+
+/** The message of the error that a check throws; undefined if it throws none. */
+function faultOf(check: () => void): string | undefined {
+  try {
+    check()
+    return undefined
+  } catch (error) {
+    if (error instanceof EngineError) return error.message
+    throw error
+  }
+}
+
+/** Why a mirrored table of the statement cannot be read at a target. */
+async function differingMirror(
+  delegation: Delegation,
+  { tableHere }: RoutedQuery,
+  { reads }: FullNames,
+  {
+    route,
+    group,
+    targets,
+  }: { readonly route: RemoteRoute; readonly group: string | undefined; readonly targets: GroupCatalogs },
+): Promise<string | undefined> {
+  if (group === undefined) return undefined
+  const mirrored = reads.flatMap(([catalog, schema, table]): MirroredTable[] =>
+    catalog !== undefined && schema !== undefined && table !== undefined && targets.local.has(catalog)
+      ? [{ catalog, schema, table }]
+      : [],
+  )
+  return mirrorFault(mirrored, routeText(route), {
+    tableHere: ({ catalog, schema, table }) => tableHere(catalog, schema, table),
+    columnsThere: (table) => delegation.columnsAt(group, table),
+  })
+}
+
+/** The decision as its event records it. A fallback is taken while no cluster of the route is open. */
 function routedTo(
   { clusters }: Delegation,
   decision: RouteDecision,
-  readOnly: boolean,
-): Omit<Routed, 'checked'> | undefined {
+  { readOnly, explains }: StatementSurvey,
+): Exclude<Routed, RemoteRouted> | Omit<RemoteRouted, 'checked'> {
   const { route, fallback, rule, grade, bytes, skipped } = decision
   const takesFallback = fallback !== undefined && !isOpen(clusters.list(), route)
   const taken = takesFallback ? fallback : route
+  const reasons = {
+    skipped: [...skipped],
+    ...(rule === undefined ? {} : { rule }),
+    ...(bytes === undefined ? {} : { bytes }),
+    ...(takesFallback ? { fallback: true } : {}),
+  }
   switch (taken.to) {
     case 'local':
-      return undefined
+      return { to: 'local', ...reasons }
     case 'reject':
-      throw new EngineError('QUERY_REJECTED', taken.message)
+      return { to: 'reject', message: taken.message, ...reasons }
     case 'group':
     case 'cluster':
       return {
@@ -98,10 +165,8 @@ function routedTo(
         // This server does not know the functions and types of the cluster, so it does not analyse the statement.
         grade: grade === 'analysed' ? 'named' : grade,
         readOnly,
-        skipped: [...skipped],
-        ...(rule === undefined ? {} : { rule }),
-        ...(bytes === undefined ? {} : { bytes }),
-        ...(takesFallback ? { fallback: true } : {}),
+        ...(explains?.asText ? { explains: true } : {}),
+        ...reasons,
       }
     default:
       return unreachable(taken)

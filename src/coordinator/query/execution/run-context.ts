@@ -9,7 +9,7 @@ import { accessOf } from '../../../sql/access-control.ts'
 import { loadSplits, readsSystem } from '../../dispatch/catalog-metadata.ts'
 import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { QueryCommand } from '../stream/decider.ts'
-import type { QueryEventOf } from '../stream/events.ts'
+import type { QueryEventOf, Routed } from '../stream/events.ts'
 import type { RemoteAnswers } from '../registry/remote-answers.ts'
 import type { PageMemory } from '../results/page-memory.ts'
 import { checkPlanSize, plannedData, withTimes, type PlanFacts } from '../stream/planned-data.ts'
@@ -47,6 +47,10 @@ export interface RunContext {
    * @throws EngineError when it is too large
    */
   planned(facts: PlanFacts): QueryCommand
+  /** The decision about the route; undefined until it is known, and where no clusters are configured. */
+  readonly routed: Routed | undefined
+  /** Keeps the decision about the route: the plan and EXPLAIN name it. */
+  keepRoute(routed: Routed | undefined): void
   /** QueryFinished; its figures are taken when the step is decided. */
   finish(extra?: Partial<QueryEventOf<'QueryFinished'>['data']>): QueryStep
 
@@ -97,6 +101,7 @@ export interface ExecutionParts {
 export function createRunContext(parts: ExecutionParts): RunContext {
   const { deps, query, recorder, work, waiters, admission, analysis, figures, limits, completion, held, pages } = parts
   const { queryId } = query
+  let routed: Routed | undefined
   return {
     signal: work.signal,
     ...query,
@@ -106,12 +111,16 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     planned(facts) {
       limits.planned()
       const at = new Date(deps.clock.now()).toISOString()
-      const data = plannedData(withTimes(facts, analysis.times), at, analysis.files)
+      const data = plannedData(withTimes({ routed, ...facts }, analysis.times), at, analysis.files)
       held.more(checkPlanSize(data, deps.limits.planBytes))
       waiters.planIsKnown()
       waiters.wake()
       return { type: 'PlanQuery', data }
     },
+    get routed() {
+      return routed
+    },
+    keepRoute: (decided) => void (routed = decided),
     finish: (extra) => completion.finishStep(extra),
     listSplits: (rendered) => analysis.listSplits(rendered),
     async splitsOf(stage) {

@@ -3,6 +3,7 @@ import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
 import { ClusterLost, type RemoteAnswer } from '../../clusters/relay/relay-port.ts'
 import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
 import { SingleFetch } from '../../clusters/relay/single-fetch.ts'
+import { explainedAnswer } from './explained-answer.ts'
 import { isBesideLog, type ResultPageSource } from './result-page-source.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import type { EndedQuery, KnownQuery } from '../stream/state.ts'
@@ -126,7 +127,7 @@ async function answerAgain(
     const answer = await again(view.query.queryId, page, token, waitMs)
     if (!answer) return statusAnswer(view, token)
     if (answer === 'passed') return { kind: 'gone' }
-    const { head, headers, data, tail } = answer
+    const { head, headers, data, tail } = explainedAnswer(answer, view.query.planned?.routed)
     tail.catch(() => {})
     const { nextUri } = head
     const rowsSent = page.rowsSent || data !== undefined
@@ -146,7 +147,8 @@ async function answerAgain(
     // The cluster may be back soon: until then the client gets the state.
     if (error.retry === 'later') throw error
     // A change has no rows to lose.
-    return view.query.planned?.routed?.readOnly === false
+    const routed = view.query.planned?.routed
+    return routed && 'readOnly' in routed && !routed.readOnly
       ? lastAnswer(view, undefined)
       : failedAnswer(view, lostPageFailure(token))
   }

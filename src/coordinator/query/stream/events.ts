@@ -215,6 +215,44 @@ export const endedBySchema = z.object({
 })
 export type EndedBy = Readonly<z.infer<typeof endedBySchema>>
 
+/** The parts of a decision about the route that every target has. */
+const routedFields = {
+  rule: z.string().optional().describe('The routing rule that decided; absent where no rule did'),
+  bytes: count.optional().describe('The bytes that the statement would read, where a rule asked for them'),
+  skipped: z
+    .array(z.object({ rule: z.string(), why: z.string() }))
+    .describe('Rules that fit, but whose target could not take the statement'),
+  fallback: z.boolean().optional().describe('Whether the fallback of the rule was taken'),
+}
+
+export const routedSchema = z.discriminatedUnion('to', [
+  z.object({ to: z.literal('local'), ...routedFields }).describe('This server runs it'),
+  z
+    .object({ to: z.literal('reject'), message: z.string().describe('The text of the rule'), ...routedFields })
+    .describe('A rule rejects it'),
+  z
+    .object({
+      to: z.enum(['group', 'cluster']),
+      name: z.string().describe('Of the group or cluster'),
+      ...routedFields,
+      grade: z
+        .enum(['analysed', 'named', 'unchecked'])
+        .describe('How far the statement was checked here before it was sent'),
+      readOnly: z.boolean().describe('Whether it may run again on another cluster'),
+      checked: z
+        .boolean()
+        .describe(
+          'Whether any cluster of the route may run it; otherwise only one that checks the rights of its user itself',
+        ),
+      explains: z
+        .boolean()
+        .optional()
+        .describe('Whether the result is a plan as text; this server writes the route as its first line'),
+    })
+    .describe('A cluster runs it'),
+])
+export type Routed = Readonly<z.infer<typeof routedSchema>>
+
 export const queryEventSchemas = {
   QueryCreated: z
     .object({
@@ -271,26 +309,9 @@ export const queryEventSchemas = {
         .record(z.string(), z.string())
         .optional()
         .describe('Session properties that the statement sets for itself (WITH SESSION); absent if it sets none'),
-      routed: z
-        .object({
-          to: z.enum(['group', 'cluster']),
-          name: z.string().describe('Of the group or cluster'),
-          rule: z.string().optional().describe('The routing rule that decided; absent where no rule did'),
-          grade: z
-            .enum(['analysed', 'named', 'unchecked'])
-            .describe('How far the statement was checked here before it was sent'),
-          readOnly: z.boolean().describe('Whether it may run again on another cluster'),
-          checked: z
-            .boolean()
-            .describe(
-              'Whether any cluster of the route may run it; otherwise only one that checks the rights of its user itself',
-            ),
-          bytes: count.optional().describe('The bytes that the statement would read, where a rule asked for them'),
-          skipped: z.array(z.object({ rule: z.string(), why: z.string() })),
-          fallback: z.boolean().optional().describe('Whether the fallback of the rule was taken'),
-        })
+      routed: routedSchema
         .optional()
-        .describe('Where the statement was delegated to, and why; absent where it runs here'),
+        .describe('Where the statement runs, and why; absent where no clusters are configured'),
       lineage: lineageSchema
         .optional()
         .describe(

@@ -130,6 +130,16 @@ export function writtenBy(state: QueryCore): { readonly rows: number; readonly b
   return state.write && isCommitted(state) ? state.write : { rows: 0, bytes: 0 }
 }
 
+/** The last attempt of a delegated query at a cluster, and the number of attempts; undefined where no cluster runs it. */
+export function remoteOf({
+  tasks,
+}: Pick<QueryCore, 'tasks'>):
+  { readonly cluster: string; readonly queryId: string; readonly attempts: number } | undefined {
+  const remotes = [...tasks.values()].flatMap(({ remote }) => (remote ? [remote] : []))
+  const last = remotes.at(-1)
+  return last && { cluster: last.cluster, queryId: last.queryId, attempts: remotes.length }
+}
+
 /** Rows and bytes of all published pages. */
 export function resultSize(pages: readonly ResultPageRecord[]): { rows: number; bytes: number } {
   let rows = 0

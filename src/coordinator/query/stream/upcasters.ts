@@ -13,7 +13,8 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   QueryFinished: { 1: (data) => data },
   // Earlier versions lacked, in this order: statements that change something; withheld fragments; properties that the
   // statement set; files of the analysis; some names of errors, and the mark on scans that only the rules read; routes
-  // to clusters; changes of rows, columns, names and comments. Nothing must be added.
+  // to clusters; changes of rows, columns, names and comments, and routes that stay here or reject. Nothing must be
+  // added.
   QueryPlanned: {
     1: (data) => data,
     2: (data) => data,

@@ -9,7 +9,8 @@ import type { QueryExecution } from '../registry/query-handle.ts'
 import type { PlanOutline } from '../stream/events.ts'
 import { countQuery, traceOf, type FigureNames } from './query-metrics.ts'
 import { querySpans, type QueryEnded } from './query-spans.ts'
-import { groupOfQuery, resultSize, type EndedQuery, type KnownQuery } from '../stream/state.ts'
+import { targetText } from '../stream/route-text.ts'
+import { groupOfQuery, remoteOf, resultSize, type EndedQuery, type KnownQuery } from '../stream/state.ts'
 
 export interface QueryTelemetry {
   /** Follows a query from its submission on: at its end it is counted, timed, logged and traced. */
@@ -76,6 +77,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
       ...touchedTables(query.planned?.tables ?? []),
       queryType: query.planned?.queryType,
       route: query.planned?.route,
+      ...routeFields(query),
       state: query.kind,
       errorName: failure?.errorName,
       errorType: failure?.errorType,
@@ -154,6 +156,18 @@ interface PlanNames {
 
 function planNames({ name, children }: PlanOutline): PlanNames {
   return children.length === 0 ? { name } : { name, children: children.map(planNames) }
+}
+
+/** The decision about the route, and the cluster of the last attempt; nothing where no clusters are configured. */
+function routeFields(query: EndedQuery) {
+  const routed = query.planned?.routed
+  const remote = remoteOf(query)
+  return {
+    ...(routed && { routedTo: targetText(routed) }),
+    ...(routed?.rule !== undefined && { routingRule: routed.rule }),
+    ...(routed?.fallback && { routingFallback: true }),
+    ...(remote && { cluster: remote.cluster, remoteQueryId: remote.queryId, attempts: remote.attempts }),
+  }
 }
 
 /** The most names of tables in a log line. */

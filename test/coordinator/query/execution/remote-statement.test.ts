@@ -104,6 +104,7 @@ function bedOf(script: Script, rightsOf?: RightsOf, fetch?: RelayPort['fetch']) 
     rules: () => [],
     localCatalogs: () => ['tpch'],
     catalogsOf: async ({ catalogs }) => catalogs!,
+    columnsAt: async () => undefined,
   }
   const frontEnd = createThreadedFrontEnd({ run: () => Promise.reject(new Error('no thread')) })
   const bed = createStatementBed({

@@ -1,7 +1,8 @@
 import { attributes as names } from '../../../../telemetry/attribute-names.ts'
 import type { AttributeValue, SpanEvent } from '../../../../telemetry/span.ts'
 import { entitySpanId } from '../../../../telemetry/trace-context.ts'
-import { groupOfQuery, type EndedQuery } from '../../stream/state.ts'
+import { targetText } from '../../stream/route-text.ts'
+import { groupOfQuery, remoteOf, type EndedQuery } from '../../stream/state.ts'
 import { failureAttributes, MAX_TEXT, spanEnding } from './span-ending.ts'
 import { tableNames, type SpanDraft, type TracedQuery } from './traced-query.ts'
 
@@ -125,6 +126,7 @@ function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
     [names.loggedInUser]: session.originalUser ?? session.user,
     [names.queryType]: query.planned?.queryType,
     [names.route]: query.planned?.route,
+    ...routeAttributes(query),
     [names.dbNamespace]: namespace === '' ? undefined : namespace,
     [names.dbOperation]: query.planned?.queryType,
     [names.dbSummary]: query.planned
@@ -150,6 +152,23 @@ function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
     ...Object.fromEntries(
       Object.entries(optional).filter((entry): entry is [string, AttributeValue] => entry[1] !== undefined),
     ),
+  }
+}
+
+/** The decision about the route, and the cluster of the last attempt. */
+function routeAttributes(query: EndedQuery): Record<string, AttributeValue | undefined> {
+  const routed = query.planned?.routed
+  if (!routed) return {}
+  const remote = remoteOf(query)
+  return {
+    [names.routingTarget]: targetText(routed),
+    [names.routingRule]: routed.rule,
+    [names.routingFallback]: routed.fallback,
+    [names.routingGrade]: 'grade' in routed ? routed.grade : undefined,
+    [names.routingBytes]: routed.bytes,
+    [names.routingSkipped]: routed.skipped.length > 0 ? routed.skipped.map(({ rule }) => rule) : undefined,
+    [names.cluster]: remote?.cluster,
+    [names.remoteQueryId]: remote?.queryId,
   }
 }
 

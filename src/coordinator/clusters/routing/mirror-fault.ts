@@ -1,0 +1,79 @@
+import type { ConnectorColumn, ConnectorTable } from '../../../connectors/spi/connector.ts'
+import { EngineError } from '../../../shared/engine-error.ts'
+
+/** The full name of a table, in lower case. */
+export interface MirroredTable {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+}
+
+export interface MirrorPorts {
+  /** A table of this server; undefined if there is none. */
+  readonly tableHere: (table: MirroredTable) => Promise<Pick<ConnectorTable, 'kind' | 'columns'> | undefined>
+  /**
+   * The columns of a table at the target; undefined if there is none.
+   * @throws EngineError if they are not known
+   */
+  readonly columnsThere: (table: MirroredTable) => Promise<readonly ConnectorColumn[] | undefined>
+}
+
+/**
+ * Compares tables of mirrored catalogs with the tables of the same names at a target. A statement gives the same result
+ * there only if each table has the same columns in the same order.
+ * @param target its name in the text: `group big`
+ * @returns why a table cannot be read at the target; undefined if all can
+ */
+export async function mirrorFault(
+  tables: readonly MirroredTable[],
+  target: string,
+  ports: MirrorPorts,
+): Promise<string | undefined> {
+  for (const table of tables) {
+    const fault = await faultOf(table, target, ports)
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+async function faultOf(table: MirroredTable, target: string, ports: MirrorPorts): Promise<string | undefined> {
+  const name = `table ${table.catalog}.${table.schema}.${table.table}`
+  if (table.schema === 'information_schema') return `${name} is about this server`
+  try {
+    const here = await ports.tableHere(table)
+    if (!here) return `this server has no ${name}`
+    if (here.kind === 'VIEW') return `${name} is a view of this server`
+    const there = await ports.columnsThere(table)
+    if (!there) return `${target} has no ${name}`
+    const difference = differenceOf(shown(here.columns), shown(there), target)
+    return difference && `${name} differs: ${difference}`
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error
+    return `the columns of ${name} are not known: ${error.message}`
+  }
+}
+
+interface NamedType {
+  readonly name: string
+  readonly type: string
+}
+
+function shown(columns: readonly ConnectorColumn[]): readonly NamedType[] {
+  return columns
+    .filter(({ hidden }) => !hidden)
+    .map(({ name, type }) => ({ name: name.toLowerCase(), type: type.toLowerCase() }))
+}
+
+/** The first difference, as a text for users. */
+function differenceOf(here: readonly NamedType[], there: readonly NamedType[], target: string): string | undefined {
+  for (const [index, column] of here.entries()) {
+    const other = there[index]
+    if (other?.name === column.name && other.type === column.type) continue
+    const same = there.find(({ name }) => name === column.name)
+    if (!same) return `${target} has no column '${column.name}'`
+    if (same.type !== column.type) return `column '${column.name}' is ${column.type} here and ${same.type} at ${target}`
+    return `the order of the columns is another one at ${target}`
+  }
+  const more = there[here.length]
+  return more && `only ${target} has a column '${more.name}'`
+}

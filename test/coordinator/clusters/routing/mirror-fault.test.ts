@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest'
+import type { ConnectorColumn } from '../../../../src/connectors/spi/connector.ts'
+import { mirrorFault } from '../../../../src/coordinator/clusters/routing/mirror-fault.ts'
+import { EngineError } from '../../../../src/shared/engine-error.ts'
+
+const column = (name: string, type: string, hidden = false): ConnectorColumn => ({ name, type, nullable: true, hidden })
+const table = { catalog: 'lake', schema: 's', table: 't' }
+const a = column('a', 'bigint')
+const b = column('b', 'varchar')
+
+const faultOf = (here: readonly ConnectorColumn[], there: readonly ConnectorColumn[] | undefined) =>
+  mirrorFault([table], 'group big', {
+    tableHere: async () => ({ kind: 'TABLE', columns: here }),
+    columnsThere: async () => there,
+  })
+
+describe('A mirrored table', () => {
+  it.each([
+    ['the same columns', [a, b], [a, b], undefined],
+    ['names and types in other letters', [a], [column('A', 'BIGINT')], undefined],
+    ['a hidden column only here', [a, column('$path', 'varchar', true)], [a], undefined],
+    ['another type', [a], [column('a', 'integer')], "differs: column 'a' is bigint here and integer at group big"],
+    ['no such column', [a, b], [a], "differs: group big has no column 'b'"],
+    ['one more column', [a], [a, b], "differs: only group big has a column 'b'"],
+    ['another order', [a, b], [b, a], 'differs: the order of the columns is another one at group big'],
+  ])('is compared with the table at the target: %s', async (_what, here, there, fault) => {
+    expect(await faultOf(here, there)).toBe(fault && `table lake.s.t ${fault}`)
+  })
+
+  it('must be there', async () => {
+    expect(await faultOf([a], undefined)).toBe('group big has no table lake.s.t')
+    const columnsThere = async () => [a]
+    const missing = mirrorFault([table], 'group big', { tableHere: async () => undefined, columnsThere })
+    expect(await missing).toBe('this server has no table lake.s.t')
+  })
+
+  it('must be no view of this server, and not about this server', async () => {
+    const ports = { tableHere: async () => ({ kind: 'VIEW', columns: [a] }) as const, columnsThere: async () => [a] }
+    expect(await mirrorFault([table], 'group big', ports)).toBe('table lake.s.t is a view of this server')
+    const own = { ...table, schema: 'information_schema' }
+    expect(await mirrorFault([own], 'group big', ports)).toBe('table lake.information_schema.t is about this server')
+  })
+
+  it('stays here if its columns there are not known', async () => {
+    const fault = mirrorFault([table], 'group big', {
+      tableHere: async () => ({ kind: 'TABLE', columns: [a] }),
+      columnsThere: () => Promise.reject(new EngineError('NO_NODES_AVAILABLE', 'No cluster answers')),
+    })
+    expect(await fault).toBe('the columns of table lake.s.t are not known: No cluster answers')
+  })
+})
