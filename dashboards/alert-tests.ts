@@ -537,9 +537,76 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       fires: [{ labels: { instance: 'a', file: 'passwords' } }],
     },
     {
+      what: 'the routing rules and a cluster file are refused',
+      series: {
+        'quipu_files_broken{instance="a",file="routing-rules"}': '1x20',
+        'quipu_files_broken{instance="a",file="clusters"}': '1x20',
+      },
+      at: '10m',
+      fires: [{ labels: { instance: 'a', file: 'clusters' } }, { labels: { instance: 'a', file: 'routing-rules' } }],
+    },
+    {
       what: 'all are in force',
       series: { 'quipu_files_broken{instance="a",file="passwords"}': '0x20' },
       at: '10m',
+      fires: silent,
+    },
+  ],
+  QuipuClusterUnhealthy: [
+    {
+      what: 'an active cluster does not answer',
+      series: {
+        'quipu_cluster_health{cluster="trino-a",health="HEALTHY"}': '1 1 0x20',
+        'quipu_cluster_health{cluster="trino-a",health="UNHEALTHY"}': '0 0 1x20',
+        'quipu_cluster_state{cluster="trino-a",state="ACTIVE"}': '1x22',
+        'quipu_cluster_health{cluster="trino-b",health="HEALTHY"}': '1x22',
+        'quipu_cluster_state{cluster="trino-b",state="ACTIVE"}': '1x22',
+      },
+      at: '12m',
+      fires: [{ labels: { cluster: 'trino-a' } }],
+    },
+    {
+      what: 'a drained cluster is upgraded',
+      series: {
+        'quipu_cluster_health{cluster="trino-a",health="HEALTHY"}': '0x20',
+        'quipu_cluster_state{cluster="trino-a",state="ACTIVE"}': '0x20',
+        'quipu_cluster_state{cluster="trino-a",state="DRAINING"}': '1x20',
+      },
+      at: '12m',
+      fires: silent,
+    },
+  ],
+  QuipuClusterGroupClosed: [
+    {
+      what: 'all clusters of one of two groups are away',
+      series: { 'quipu_clusters_open{group="big"}': '2 0x20', 'quipu_clusters_open{group="small"}': '1x20' },
+      at: '10m',
+      fires: [{ labels: { group: 'big' } }],
+    },
+    {
+      what: 'one cluster is left',
+      series: { 'quipu_clusters_open{group="big"}': '2 1x20' },
+      at: '10m',
+      fires: silent,
+    },
+  ],
+  QuipuClusterSlotsFull: [
+    {
+      what: 'statements wait, and clusters are open',
+      series: { 'quipu_cluster_waiting{group="big"}': '3x30', 'quipu_clusters_open{group="big"}': '2x30' },
+      at: '20m',
+      fires: [{ labels: { group: 'big' } }],
+    },
+    {
+      what: 'nothing waits',
+      series: { 'quipu_cluster_waiting{group="big"}': '0x30', 'quipu_clusters_open{group="big"}': '2x30' },
+      at: '20m',
+      fires: silent,
+    },
+    {
+      what: 'statements wait because the whole group is away',
+      series: { 'quipu_cluster_waiting{group="big"}': '3x30', 'quipu_clusters_open{group="big"}': '0x30' },
+      at: '20m',
       fires: silent,
     },
   ],

@@ -296,6 +296,28 @@ export const alerts: readonly Alert[] = [
       'The changed file {{ $labels.file }} of {{ $labels.instance }} could not be loaded: its earlier content is in force',
   },
   {
+    alert: 'QuipuClusterUnhealthy',
+    // An operator that drains a cluster expects it to be away.
+    expr: `${five.max('clusterHealth', ['cluster'], 'health="HEALTHY"')} == 0 and on (cluster) ${five.max('clusterState', ['cluster'], 'state="ACTIVE"')} == 1`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'Cluster {{ $labels.cluster }} gets no statements: it is not healthy',
+  },
+  {
+    alert: 'QuipuClusterGroupClosed',
+    expr: `${five.max('clustersOpen', ['group'])} == 0`,
+    for: '2m',
+    severity: 'critical',
+    summary: 'No cluster of group {{ $labels.group }} takes statements',
+  },
+  {
+    alert: 'QuipuClusterSlotsFull',
+    expr: `${five.max('clusterWaiting', ['group'])} > 0 and on (group) ${five.max('clustersOpen', ['group'])} > 0`,
+    for: '10m',
+    severity: 'warning',
+    summary: 'Statements wait for a slot at the clusters of group {{ $labels.group }}',
+  },
+  {
     alert: 'QuipuRestartLoop',
     expr: `${five.increase('processRestarts', '15m', ['process'])} > 2`,
     for: '0s',

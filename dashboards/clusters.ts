@@ -19,6 +19,12 @@ export const clusters: DashboardSpec = {
       { thresholds: [amber(1)] },
     ),
     lines(
+      'Open clusters',
+      'Clusters of each group that take statements. 0: statements of the group wait, and then fail.',
+      'short',
+      [{ expr: q.max('clustersOpen', ['group']), legend: '{{group}}' }],
+    ),
+    lines(
       'States',
       '1 for the state that an operator put each cluster into. Only an ACTIVE one gets statements.',
       'short',

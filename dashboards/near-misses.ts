@@ -107,6 +107,42 @@ export const nearMisses: Readonly<Record<string, readonly NearMiss[]>> = {
       at: '5m',
     },
   ],
+  QuipuClusterUnhealthy: [
+    {
+      what: 'it answers again within the time that it may take',
+      series: {
+        'quipu_cluster_health{cluster="trino-a",health="HEALTHY"}': '0 0 0 0 1x20',
+        'quipu_cluster_state{cluster="trino-a",state="ACTIVE"}': '1x24',
+      },
+      at: '5m',
+    },
+    {
+      what: 'another cluster is drained and away',
+      series: {
+        'quipu_cluster_health{cluster="trino-a",health="HEALTHY"}': '1x20',
+        'quipu_cluster_state{cluster="trino-a",state="ACTIVE"}': '1x20',
+        'quipu_cluster_health{cluster="trino-b",health="HEALTHY"}': '0x20',
+        'quipu_cluster_state{cluster="trino-b",state="ACTIVE"}': '0x20',
+      },
+      at: '12m',
+    },
+  ],
+  QuipuClusterSlotsFull: [
+    {
+      what: 'another group is open',
+      series: {
+        'quipu_cluster_waiting{group="big"}': '3x30',
+        'quipu_clusters_open{group="big"}': '0x30',
+        'quipu_clusters_open{group="small"}': '1x30',
+      },
+      at: '20m',
+    },
+    {
+      what: 'the last one got its slot within the time that it may take',
+      series: { 'quipu_cluster_waiting{group="big"}': '3x8 0x20', 'quipu_clusters_open{group="big"}': '2x30' },
+      at: '10m',
+    },
+  ],
   QuipuSpansDropped: [
     {
       what: 'half of the bound',
