@@ -47,7 +47,7 @@ beforeAll(async () => {
     )
   })
   await raw(json.nextUri!, { method: 'DELETE' })
-  await waitUntil('all ends are counted', async () => total(await samplesOf(base), 'quipu_queries_total') === 8)
+  await waitUntil('all ends are counted', async () => total(await samplesOf(base), 'quipu_queries_total') === 9)
 }, 240_000)
 
 afterAll(async () => {
