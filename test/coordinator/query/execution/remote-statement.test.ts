@@ -9,9 +9,12 @@ import {
   type RemoteUri,
 } from '../../../../src/coordinator/clusters/relay/relay-port.ts'
 import { createAddressSeal } from '../../../../src/coordinator/clusters/relay/sealed-address.ts'
+import type { FrontEndThreads } from '../../../../src/coordinator/front-end-threads/front-end-threads.ts'
+import { surveyOf } from '../../../../src/coordinator/front-end-threads/survey-of.ts'
 import { createThreadedFrontEnd } from '../../../../src/coordinator/front-end-threads/threaded-front-end.ts'
 import type { Delegation } from '../../../../src/coordinator/query/execution/delegation.ts'
 import type { StatementAnswer } from '../../../../src/coordinator/query/results/statement-answer.ts'
+import { StatementText } from '../../../../src/sql/parsed-statement.ts'
 import type { RightsOf } from '../../../../src/sql/access-control.ts'
 import { parseRulesFile } from '../../../../src/security/rules/rules-file.ts'
 import { deferred } from '../../../../src/shared/deferred.ts'
@@ -63,6 +66,12 @@ function answerOf(step: Step, at: number): RemoteAnswer {
   }
 }
 
+/** Does the work of a thread. On a busy machine even a short text is given to a thread. */
+const surveyHere: FrontEndThreads['run'] = async (task) => {
+  if (task.kind !== 'survey') throw new Error('a delegated statement is only surveyed')
+  return surveyOf(new StatementText(task.sql, task.preparedStatements)) as never
+}
+
 /** A coordinator with two clusters that answer as the script says. */
 function bedOf(script: Script, rightsOf?: RightsOf, fetch?: RelayPort['fetch']) {
   const log = new MemoryLog()
@@ -106,7 +115,7 @@ function bedOf(script: Script, rightsOf?: RightsOf, fetch?: RelayPort['fetch']) 
     catalogsOf: async ({ catalogs }) => catalogs!,
     columnsAt: async () => undefined,
   }
-  const frontEnd = createThreadedFrontEnd({ run: () => Promise.reject(new Error('no thread')) })
+  const frontEnd = createThreadedFrontEnd({ run: surveyHere })
   const bed = createStatementBed({
     log,
     deps: { delegation, frontEnd, objectsOf: () => rightsOf, filesInForce: () => FILES },
