@@ -4,6 +4,7 @@ WORKDIR /app
 # The sources come first: `npm ci` runs `prepare`, which compiles and bundles them.
 COPY package.json package-lock.json .npmrc tsconfig.json bundle.mjs ./
 COPY src ./src
+COPY console ./console
 RUN npm ci && npm prune --omit=dev
 
 FROM node:24.11.1-bookworm-slim

@@ -8,3 +8,6 @@ export const shippedFiles: string = fileURLToPath(new URL('etc', root))
 
 /** The folder of migrations. Each is applied to the database once, in the order of the file names. */
 export const migrationsFolder: string = fileURLToPath(new URL('migrations', root))
+
+/** The folder of the built console. */
+export const consoleFolder: string = fileURLToPath(new URL('dist/console', root))

@@ -1,63 +1,98 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { extname, join } from 'node:path'
 import type express from 'express'
 import type { Router } from 'express'
 import { sendSessionUser } from '../protocol/log-in/log-in-routes.ts'
 import { HttpProblem } from '../protocol/edge/problem.ts'
 import { pageResource, problemHandler, resourceRouter } from '../protocol/edge/resource.ts'
 
-const TYPES = {
-  'app.js': 'text/javascript',
-  'dom.js': 'text/javascript',
-  'views.js': 'text/javascript',
-  'app.css': 'text/css',
-  'index.html': 'text/html',
-} as const
+/** Addresses of the console's pages; each answers with the same document. */
+const PAGES = ['/ui', '/ui/groups', '/ui/nodes', '/ui/query/:queryId'] as const
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+}
 
 /** No external content, nothing inline, no framing by other pages. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
+interface ServedFile {
+  readonly type: string
+  readonly bytes: Buffer
+  /** The same bytes, compressed by the build. */
+  readonly gzip: Buffer | undefined
+}
+
+/** Where the files of `/ui` are. */
+export interface UiFolders {
+  /** The build of `console`: `index.html` and `assets/`. */
+  readonly console: string
+  /** The style sheet of the log-in pages, `app.css`. */
+  readonly logIn: string
+}
+
 /**
- * The page at `/ui`: static files. The page reads resources that all clients may read, with the rights of the viewing
- * user.
- * @param folder of the files
+ * The console at `/ui`: static files. The console reads resources that all clients may read, with the rights of the
+ * viewing user.
  */
-export function createUiRoutes(folder: string, onError?: (error: unknown) => void): Router {
+export function createUiRoutes(folders: UiFolders, onError?: (error: unknown) => void): Router {
   const router = resourceRouter()
-  const files = new Map<string, Buffer>()
+  const files = new Map<string, ServedFile>()
 
-  function fileOf(name: keyof typeof TYPES): Buffer {
-    let bytes = files.get(name)
-    if (!bytes) files.set(name, (bytes = readFileSync(join(folder, name))))
-    return bytes
+  function fileAt(path: string): ServedFile {
+    let file = files.get(path)
+    if (!file) files.set(path, (file = readServedFile(path)))
+    return file
   }
 
-  function send(response: express.Response, name: keyof typeof TYPES): void {
-    const bytes = fileOf(name)
-    response.writeHead(200, {
-      'content-type': `${TYPES[name]}; charset=utf-8`,
-      'content-length': bytes.length,
+  for (const page of PAGES)
+    pageResource(router, page, {
       // The page of a new version must not run with the script of the old one.
-      'cache-control': 'no-cache',
-      'content-security-policy': POLICY,
-      'x-content-type-options': 'nosniff',
-      // The browser sends an Origin with a form only where it may send a Referer.
-      'referrer-policy': 'same-origin',
+      GET: (_request, response) => sendFile(response, fileAt(join(folders.console, 'index.html')), 'no-cache'),
     })
-    response.end(response.req.method === 'HEAD' ? undefined : bytes)
-  }
-
-  for (const path of ['/ui', '/ui/groups', '/ui/nodes', '/ui/query/:queryId'])
-    pageResource(router, path, { GET: (_request, response) => send(response, 'index.html') })
   pageResource(router, '/ui/session', { GET: sendSessionUser })
-  pageResource(router, '/ui/:file', {
+  pageResource(router, '/ui/app.css', {
+    GET: (_request, response) => sendFile(response, fileAt(join(folders.logIn, 'app.css')), 'no-cache'),
+  })
+  pageResource(router, '/ui/assets/:file', {
     GET(request, response) {
+      const assets = join(folders.console, 'assets')
       const { file } = request.params
-      if (typeof file !== 'string' || !Object.hasOwn(TYPES, file)) throw new HttpProblem(404, 'The page does not exist')
-      send(response, file as keyof typeof TYPES)
+      if (typeof file !== 'string' || !readdirSync(assets).includes(file) || !Object.hasOwn(TYPES, extname(file)))
+        throw new HttpProblem(404, 'The page does not exist')
+      // The name of an asset has a hash of its content.
+      sendFile(response, fileAt(join(assets, file)), 'public, max-age=31536000, immutable')
     },
   })
   router.use(problemHandler(onError))
   return router
+}
+
+function readServedFile(path: string): ServedFile {
+  const gzip = `${path}.gz`
+  return {
+    type: TYPES[extname(path)] ?? 'application/octet-stream',
+    bytes: readFileSync(path),
+    gzip: existsSync(gzip) ? readFileSync(gzip) : undefined,
+  }
+}
+
+function sendFile(response: express.Response, file: ServedFile, caching: string): void {
+  const gzip = response.req.acceptsEncodings('gzip') === 'gzip' ? file.gzip : undefined
+  const body = gzip ?? file.bytes
+  response.writeHead(200, {
+    'content-type': file.type,
+    'content-length': body.length,
+    ...(gzip && { 'content-encoding': 'gzip' }),
+    ...(file.gzip && { vary: 'accept-encoding' }),
+    'cache-control': caching,
+    'content-security-policy': POLICY,
+    'x-content-type-options': 'nosniff',
+    // The browser sends an Origin with a form only where it may send a Referer.
+    'referrer-policy': 'same-origin',
+  })
+  response.end(response.req.method === 'HEAD' ? undefined : body)
 }

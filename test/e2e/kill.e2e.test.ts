@@ -222,22 +222,21 @@ it.runIf(browser)(
         return page
       }
       const [root, alice] = [await at('root'), await at('alice')]
-      const asked: string[] = []
-      root.once('dialog', (dialog) => void dialog.dismiss())
-      await root.click('button:text("Kill")')
-      root.once('dialog', (dialog) => {
-        asked.push(dialog.message())
-        void dialog.accept('seen <b>here</b>')
-      })
-      await root.click('button:text("Kill")')
+      const kill = root.getByRole('button', { name: 'Kill' })
+      await kill.click()
+      await root.keyboard.press('Escape')
+      await root.getByRole('dialog').waitFor({ state: 'hidden' })
+      await kill.click()
+      const dialog = root.getByRole('dialog', { name: `Kill query ${query.id}` })
+      await dialog.getByLabel('Reason').fill('seen <b>here</b>')
+      await dialog.getByRole('button', { name: 'Kill' }).click()
       const said = 'ADMINISTRATIVELY_KILLEDQuery killed. Message: seen <b>here</b>'
       for (const [page, reported] of [
         [root, `${said}by root from 127.0.0.1`],
         [alice, said],
       ] as const)
-        expect(await page.locator('.error').textContent({ timeout: 60_000 })).toBe(reported)
-      expect(asked).toEqual([`Kill query ${query.id}? Reason, shown in its error:`])
-      expect(await root.locator('button:text("Kill")').count()).toBe(0)
+        expect(await page.getByRole('alert').textContent({ timeout: 60_000 })).toBe(reported)
+      expect(await kill.count()).toBe(0)
     } finally {
       await opened.close()
     }

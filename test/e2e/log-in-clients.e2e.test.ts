@@ -12,6 +12,7 @@ import { CHROMIUM, hasChromium } from '../support/chromium.ts'
 import { startIdentityProvider, type TestProvider } from '../support/identity-provider.ts'
 import { freePort } from '../support/postgres.ts'
 import { challengeOf } from '../support/provider-server.ts'
+import { signalTo } from '../support/process-children.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { pythonClients, shortLived, trinoCli } from '../support/real-clients.ts'
 import { jdbcProgram, rowReaders } from '../support/row-readers.ts'
@@ -218,10 +219,11 @@ it.runIf(cli && jdbc && python)(
       QUIPU_SESSION_MS: '5s',
       QUIPU_OAUTH2_SCOPES: 'openid,offline_access',
       QUIPU_WORKER_FAILED_MS: '10m',
+      QUIPU_COORDINATOR_DEAD_MS: '10m',
     })
     await short.url
     const worker = processesOf(join(folder.path, new URL(shortBase).port)).children[1]!
-    process.kill(worker, 'SIGSTOP')
+    signalTo(worker, 'SIGSTOP')
     try {
       const sql = 'select current_user, count(*) from tpch.tiny.nation'
       const outputs = Promise.all([
@@ -236,14 +238,14 @@ it.runIf(cli && jdbc && python)(
       )
       // A program that fails would never renew its session.
       await Promise.race([renewed, outputs])
-      process.kill(worker, 'SIGCONT')
+      signalTo(worker, 'SIGCONT')
       expect((await outputs).map((output) => output.trim().split('\n').at(-1))).toEqual([
         '"anna","25"',
         'beth,25',
         "[['cleo', 25]]",
       ])
     } finally {
-      process.kill(worker, 'SIGCONT')
+      signalTo(worker, 'SIGCONT')
       short.signal('SIGTERM')
       await short.exit
     }
@@ -258,7 +260,7 @@ it.runIf(there)('a user logs in to the web UI, sees their name, and logs out', {
   await page.getByRole('button', { name: 'Log in at the identity provider' }).click()
   await atProvider(page, 'carol')
   await page.waitForURL(`${base}/ui/nodes`)
-  await page.locator('#who').getByText('carol').waitFor()
+  await page.getByRole('banner').getByText('carol').waitFor()
   await page.locator('h1', { hasText: 'Nodes' }).waitFor()
   // Going back leads to the log-in page or to the page of the provider; neither shows the user's data.
   await page.goto(`${base}/ui`)

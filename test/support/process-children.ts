@@ -24,7 +24,8 @@ export async function freezeFamily(pid: number): Promise<() => void> {
   return () => [...children, pid].forEach((each) => signalTo(each, 'SIGCONT'))
 }
 
-function signalTo(pid: number, signal: NodeJS.Signals): void {
+/** Sends a signal; does nothing where the process has ended. */
+export function signalTo(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {

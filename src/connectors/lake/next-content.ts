@@ -43,7 +43,7 @@ function versionAfter(newest: Manifest | undefined): number {
 /** The state of a name before its next version. */
 export interface Before {
   readonly newest: Manifest | undefined
-  /** What readers see: `dropped` for an object that is only there before or after an instant. */
+  /** The view of readers is `dropped` for an object that is only there before or after an instant. */
   readonly visible: ManifestContent | undefined
   /** Whether the name's folder holds data files that no manifest names. */
   readonly plainData: boolean

@@ -48,7 +48,7 @@ import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { LimitOwnerOf } from '../../shared/limit-owner.ts'
 import type { QueryId, NodeId } from '../../shared/ids.ts'
-import { shippedFiles } from '../../shared/shipped-files.ts'
+import { consoleFolder, shippedFiles } from '../../shared/shipped-files.ts'
 import { version } from '../../shared/version.ts'
 import type { RestartCount } from '../../supervisor/messages.ts'
 import type { Meters } from '../../telemetry/meters.ts'
@@ -164,7 +164,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   app.use(boundReads((request) => isAuthorized(request, base.bearer), base.config.timeouts.historyReadMs))
   app.use(traceReads(base.spans))
   app.use(queryRoutes(parts, asking))
-  app.use(createUiRoutes(join(shippedFiles, 'ui'), base.onError))
+  app.use(createUiRoutes({ console: consoleFolder, logIn: join(shippedFiles, 'ui') }, base.onError))
   const feed = eventRoutes(parts, asking)
   app.use(feed.router)
   app.use((request, response, next) => {

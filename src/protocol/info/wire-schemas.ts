@@ -320,9 +320,14 @@ const listedQueryStats = z.looseObject({
   totalScheduledTime: duration,
   totalCpuTime: duration,
   totalBlockedTime: duration,
+  planningTime: duration,
   totalTasks: count,
   totalDrivers: count,
   completedDrivers: count,
+  totalSplits: count,
+  completedSplits: count,
+  peakTotalMemoryReservation: dataSize,
+  spilledDataSize: dataSize,
   rawInputDataSize: dataSize,
   processedInputDataSize: dataSize,
   outputDataSize: dataSize,
@@ -333,6 +338,8 @@ const listedQueryStats = z.looseObject({
 
 const queryState = z.enum(['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED'])
 
+const errorCode = z.looseObject({ code: z.int(), name: z.string(), type: z.string() })
+
 export const queryListItemSchema = z.looseObject({
   queryId: z.string(),
   session,
@@ -340,6 +347,9 @@ export const queryListItemSchema = z.looseObject({
   self: uri,
   query: z.string().describe('First 4,096 characters of the text'),
   queryTruncated: z.literal(true).optional().describe('True: the text is longer; `self` has more of it'),
+  queryType: z.string().optional(),
+  resourceGroupId: z.array(z.string()),
+  errorCode: errorCode.optional(),
   queryStats: listedQueryStats,
 })
 export type QueryListItem = Body<z.infer<typeof queryListItemSchema>>
@@ -374,8 +384,12 @@ export const queryInfoSchema = z.looseObject({
   session: session.extend({ remoteUserAddress: z.string(), userAgent: z.string().optional() }),
   state: queryState,
   self: uri,
+  resourceGroupId: z.array(z.string()),
   fieldNames: z.array(z.string()),
+  fieldTypes: z.array(z.string()),
   query: z.string(),
+  queryType: z.string().optional(),
+  queuedReason: z.string().optional().describe('What a QUEUED query waits for'),
   queryStats: listedQueryStats.extend({
     runningTasks: count,
     completedTasks: count,
@@ -386,7 +400,11 @@ export const queryInfoSchema = z.looseObject({
   route: queryRoute.optional().describe('Where the query runs, and why; absent until the query is planned'),
   outputStage: stageInfo.optional().describe('Absent until the query is planned'),
   errorType: z.string().optional(),
-  errorCode: z.looseObject({ code: z.int(), name: z.string(), type: z.string() }).optional(),
+  errorCode: errorCode.optional(),
+  failureInfo: z.looseObject({ type: z.string(), message: z.string(), errorLocation: location.optional() }).optional(),
+  warnings: z.array(warning),
+  recoveries: count.describe('How often another coordinator has taken over the query'),
+  finalQueryInfo: z.boolean().describe('Whether the query has ended and its figures are final'),
   endedBy: endedBySchema
     .optional()
     .describe('User who killed or canceled the query by its id; only shown to users who may see it'),

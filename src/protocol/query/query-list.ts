@@ -72,13 +72,21 @@ export function queryListItem(row: QueryListRow, baseUri: string): QueryListItem
       outputPositions: row.output_rows ?? 0,
     }),
     errorType: row.error_type,
-    errorCode: row.error_name && { code: row.error_code, name: row.error_name, type: row.error_type },
+    errorCode: errorCodeOf(row),
     errorMessage: row.error_message && beginningOf(row.error_message),
     traceId: row.trace_id,
     partial: row.partial || null,
     resultLost: row.result_lost || null,
     incomplete: row.incomplete || null,
   })
+}
+
+function errorCodeOf({
+  error_code: code,
+  error_name: name,
+  error_type: type,
+}: QueryListRow): QueryListItem['errorCode'] {
+  return code === null || name === null || type === null ? undefined : { code, name, type }
 }
 
 /** The row of the read models that a query in memory will have. */

@@ -3,13 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { pageTokenOf } from '../../../src/protocol/log-in/browser.ts'
 
-const folder = new URL('../../../etc/ui/', import.meta.url)
+const folder = new URL('../../../console/', import.meta.url)
 
-/** The resources in the scripts of the page: `/v1/query`, `/v1/node` … */
+/** The resources that the console requests: `/v1/query`, `/v1/node` … */
 const asked = new Set(
-  readdirSync(folder)
-    .filter((name) => name.endsWith('.js'))
-    .flatMap((name) => readFileSync(new URL(name, folder), 'utf8').match(/\/v1\/\w+/g) ?? []),
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.tsx?$/.test(name))
+    .flatMap((name) => readFileSync(new URL(name, folder), 'utf8').match(/(?<=['"`])\/v1\/\w+/g) ?? []),
 )
 
 it('the session cookie is accepted for exactly the resources that the page requests', () => {

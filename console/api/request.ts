@@ -1,0 +1,41 @@
+/** The server refused a request: its problem document's detail is the message. */
+export class RequestRefused extends Error {
+  readonly status: number
+
+  constructor(status: number, detail: string) {
+    super(detail)
+    this.name = 'RequestRefused'
+    this.status = status
+  }
+}
+
+/**
+ * Sends a request to this server and returns its answer. Goes to the log-in page when the session is over.
+ * @throws RequestRefused for any status that is no success
+ */
+export async function send(path: string, options?: RequestInit): Promise<Response> {
+  const headers = new Headers(options?.headers)
+  if (!headers.has('accept')) headers.set('accept', 'application/json')
+  const answer = await fetch(path, { ...options, headers })
+  if (answer.status === 401) logInAgain()
+  if (!answer.ok) throw new RequestRefused(answer.status, await detailOf(answer))
+  return answer
+}
+
+/** Reads a JSON body. `T` is a type of `src/protocol/info/wire-schemas.ts`, which the server's tests hold true. */
+export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const answer = await send(path, signal ? { signal } : undefined)
+  return (await answer.json()) as T
+}
+
+async function detailOf(answer: Response): Promise<string> {
+  const problem: unknown = await answer.json().catch(() => undefined)
+  if (typeof problem === 'object' && problem !== null && 'detail' in problem && typeof problem.detail === 'string')
+    return problem.detail
+  return `The server answered with status ${answer.status}`
+}
+
+/** The log-in page leads back to the present page. */
+function logInAgain(): void {
+  location.assign(`/ui/log-in?to=${encodeURIComponent(location.pathname + location.search)}`)
+}

@@ -1,0 +1,94 @@
+import { Anchor, Title } from '@mantine/core'
+import { Link, useSearchParams } from 'wouter'
+import type { ResourceGroupInfo } from '../../src/protocol/info/wire-schemas.ts'
+import { useResourceGroups } from '../api/server.ts'
+import { DataTable, type Column } from '../parts/data-table.tsx'
+import { Duration } from '../parts/figure.tsx'
+import { Problem } from '../parts/problem.tsx'
+import { StateBadge } from '../parts/state-badge.tsx'
+import { bytesOf, nanosOf } from '../parts/units.ts'
+import { usePageTitle } from '../shell/use-page-title.ts'
+
+const columns: readonly Column<ResourceGroupInfo>[] = [
+  {
+    id: 'group',
+    title: 'Group',
+    value: (group) => group.id.at(-1),
+    cell: (group) => (
+      <Anchor component={Link} href={addressOf(group.id)}>
+        {group.id.at(-1)}
+      </Anchor>
+    ),
+  },
+  { id: 'state', title: 'State', value: (group) => group.state, cell: (group) => <StateBadge state={group.state} /> },
+  { id: 'policy', title: 'Policy', value: (group) => group.schedulingPolicy.toLowerCase() },
+  { id: 'weight', title: 'Weight', numeric: true, value: (group) => group.schedulingWeight },
+  {
+    id: 'running',
+    title: 'Running',
+    explanation: 'Running queries, of those that the group allows at once',
+    numeric: true,
+    value: (group) => group.numRunningQueries,
+    cell: (group) => `${group.numRunningQueries} of ${group.hardConcurrencyLimit}`,
+  },
+  {
+    id: 'queued',
+    title: 'Queued',
+    explanation: 'Queued queries, of those that the group allows at once',
+    numeric: true,
+    value: (group) => group.numQueuedQueries,
+    cell: (group) => `${group.numQueuedQueries} of ${group.maxQueuedQueries}`,
+  },
+  {
+    id: 'memory',
+    title: 'Memory',
+    numeric: true,
+    value: (group) => bytesOf(group.memoryUsage),
+    cell: (group) => group.memoryUsage,
+  },
+  {
+    id: 'cpu',
+    title: 'CPU',
+    numeric: true,
+    value: (group) => nanosOf(group.cpuUsage),
+    cell: (group) => <Duration of={group.cpuUsage} />,
+  },
+]
+
+/** The resource groups at the top, or one group with those below it. */
+export function GroupsPage() {
+  const [search] = useSearchParams()
+  const names = search.getAll('group')
+  const title = names.length === 0 ? 'Groups' : names.join(' › ')
+  usePageTitle(title)
+  const { data, error } = useResourceGroups(names)
+  return (
+    <>
+      <Title order={1} size="h2">
+        {title}
+      </Title>
+      {error ? <Problem error={error} /> : null}
+      {data ? (
+        <DataTable
+          label="Resource groups"
+          columns={columns}
+          rows={data.group ? [data.group, ...data.groups] : data.groups}
+          rowKey={(group) => JSON.stringify(group.id)}
+          empty="No group has queries now."
+        />
+      ) : null}
+      {data?.group?.runningQueries?.map((query) => (
+        <p key={query.queryId}>
+          <Anchor component={Link} href={`/query/${query.queryId}`} className="id">
+            {query.queryId}
+          </Anchor>{' '}
+          {query.user}
+        </p>
+      ))}
+    </>
+  )
+}
+
+function addressOf(id: readonly string[]): string {
+  return `/groups?${new URLSearchParams(id.map((name) => ['group', name]))}`
+}

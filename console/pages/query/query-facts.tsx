@@ -1,0 +1,53 @@
+import { Title } from '@mantine/core'
+import type { ReactNode } from 'react'
+import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import { Count, Duration, Size } from '../../parts/figure.tsx'
+import { Instant } from '../../parts/instant.tsx'
+import { clusterText, routeText } from './route-text.ts'
+
+/** The session and the figures of a query. */
+export function QueryFacts({ query }: { readonly query: QueryInfo }) {
+  const { session, queryStats: stats } = query
+  const facts: readonly (readonly [string, ReactNode])[] = [
+    ['User', session.user],
+    ['Source', session.source],
+    ['Catalog and schema', [session.catalog, session.schema].filter(Boolean).join('.')],
+    ['Client', session.remoteUserAddress],
+    ['Resource group', query.resourceGroupId.join(' › ')],
+    ['Type', query.queryType],
+    ['Route', routeText(query.route)],
+    ['Cluster', clusterText(query.route)],
+    ['Waits for', query.queuedReason],
+    ['Created', <Instant key="created" iso={stats.createTime} />],
+    ['Ended', stats.endTime === undefined ? undefined : <Instant key="ended" iso={stats.endTime} />],
+    ['Elapsed', <Duration key="elapsed" of={stats.elapsedTime} />],
+    ['Queued', <Duration key="queued" of={stats.queuedTime} />],
+    ['Planning', <Duration key="planning" of={stats.planningTime} />],
+    ['CPU', <Duration key="cpu" of={stats.totalCpuTime} />],
+    ['Scheduled', <Duration key="scheduled" of={stats.totalScheduledTime} />],
+    ['Blocked', <Duration key="blocked" of={stats.totalBlockedTime} />],
+    ['Peak memory', <Size key="memory" of={stats.peakTotalMemoryReservation} />],
+    ['Rows read', <Count key="rows-read" of={stats.rawInputPositions} />],
+    ['Bytes read', <Size key="bytes-read" of={stats.rawInputDataSize} />],
+    ['Rows of the result', <Count key="rows" of={stats.outputPositions} />],
+    ['Splits', `${stats.completedSplits} of ${stats.totalSplits}`],
+    ['Take-overs', query.recoveries || undefined],
+  ]
+  return (
+    <section aria-label="Figures">
+      <Title order={2} size="h4" my="xs">
+        Figures
+      </Title>
+      <dl className="facts">
+        {facts
+          .filter(([, value]) => value !== undefined && value !== '')
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
+    </section>
+  )
+}

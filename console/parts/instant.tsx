@@ -1,0 +1,25 @@
+import { useTimeZone, type ShownZone } from '../shell/time-zone.tsx'
+
+const formats: Record<ShownZone, Intl.DateTimeFormat> = {
+  local: formatIn(undefined),
+  UTC: formatIn('UTC'),
+}
+
+function formatIn(timeZone: string | undefined): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('sv-SE', {
+    ...(timeZone === undefined ? {} : { timeZone }),
+    dateStyle: 'short',
+    timeStyle: 'medium',
+  })
+}
+
+/** An instant in the chosen zone, to the second; its title has the full instant in UTC. */
+export function Instant({ iso }: { readonly iso: string | undefined }) {
+  const { zone } = useTimeZone()
+  if (iso === undefined) return null
+  return (
+    <time dateTime={iso} title={`${iso} (UTC)`}>
+      {formats[zone].format(new Date(iso))}
+    </time>
+  )
+}

@@ -1,0 +1,50 @@
+const NANOS: Record<string, number> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9, d: 86_400e9 }
+const BYTES: Record<string, number> = { B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4 }
+
+function parsed(text: string, units: Record<string, number>): number | undefined {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([a-zA-Z]+)$/.exec(text) ?? []
+  const factor = unit === undefined ? undefined : units[unit]
+  return number === undefined || factor === undefined ? undefined : Number(number) * factor
+}
+
+/** Nanoseconds of a duration as the REST interface writes it, `1.50ms`; undefined for any other text. */
+export function nanosOf(duration: string): number | undefined {
+  return parsed(duration, NANOS)
+}
+
+/** Bytes of a size as the REST interface writes it, `22.50kB`; undefined for any other text. */
+export function bytesOf(size: string): number | undefined {
+  return parsed(size, BYTES)
+}
+
+/** A duration in the largest unit that leaves a number of at least 1: `1.5 ms`, `2 min 5 s`. */
+export function shownDuration(nanos: number): string {
+  if (nanos < 1) return '0 s'
+  if (nanos >= 60e9) return shownMinutes(nanos)
+  const [unit, factor] = (Object.entries(NANOS) as [string, number][])
+    .filter(([name]) => name !== 'm' && name !== 'h' && name !== 'd')
+    .findLast(([, size]) => nanos >= size) ?? ['ns', 1]
+  return `${rounded(nanos / factor)} ${unit === 'us' ? 'µs' : unit}`
+}
+
+function shownMinutes(nanos: number): string {
+  const seconds = Math.round(nanos / 1e9)
+  const hours = Math.floor(seconds / 3600)
+  const minutes = Math.floor((seconds % 3600) / 60)
+  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${seconds % 60} s`
+}
+
+/** A size in units of 1,024: `21.8 MB`. */
+export function shownSize(bytes: number): string {
+  const [unit, factor] = Object.entries(BYTES).findLast(([, size]) => bytes >= size) ?? ['B', 1]
+  return `${rounded(bytes / factor)} ${unit}`
+}
+
+function rounded(value: number): string {
+  return value.toLocaleString('en', { maximumFractionDigits: value < 10 ? 2 : 1 })
+}
+
+/** A count with separators of thousands. */
+export function shownCount(count: number): string {
+  return count.toLocaleString('en')
+}

@@ -1,0 +1,8 @@
+import { useEffect } from 'react'
+
+/** Sets the title of the browser's tab. */
+export function usePageTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Quipu`
+  }, [title])
+}
