@@ -17,6 +17,16 @@ export interface Connector {
   readonly abilities: ConnectorAbilities
   /** Makes changes; absent when `abilities` allow none. */
   readonly writer?: ConnectorWriter
+  /** Present for a catalog of another server, which may be slow or away, and which lists all its schemas at once. */
+  readonly remote?: {
+    /** How long lists over several catalogs wait for it, milliseconds. Then they leave it out. */
+    readonly listedWithinMs: number
+  }
+  /**
+   * The catalog as another server shows it to a user. Present if only that server decides about the rights of users:
+   * then the rules of this server are not about this catalog.
+   */
+  forUser?(user: string): Connector
 
   listSchemas(): Promise<readonly string[]>
   /**
@@ -111,6 +121,8 @@ export interface Asker {
   readonly owner: SlotOwner
   /** The parts of the catalogs that the user may know about; absent: all of them. */
   readonly sight?: CatalogSight
+  /** Called with a catalog that a list leaves out, because it does not answer. */
+  readonly onLeftOut?: (catalog: string, reason: string) => void
 }
 
 /** The objects that a user may know about. */

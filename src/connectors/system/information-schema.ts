@@ -30,6 +30,8 @@ export function withInformationSchema(connector: Connector): Connector {
     connectorName: connector.connectorName,
     abilities: connector.abilities,
     ...(connector.writer && { writer: connector.writer }),
+    ...(connector.remote && { remote: connector.remote }),
+    ...(connector.forUser && { forUser: (user: string) => withInformationSchema(connector.forUser!(user)) }),
     async listSchemas() {
       return [...new Set([...(await connector.listSchemas()), INFORMATION_SCHEMA])]
     },
@@ -63,7 +65,7 @@ export function withInformationSchema(connector: Connector): Connector {
       const table = splits[0] && ours(splits[0].data)
       if (!table) return connector.loadSplits?.(splits, wanted, asker) ?? splits
       const listed = await rowsOf(
-        seenConnector(withInformationSchema(connector), asker.sight),
+        seenConnector(withInformationSchema(connector), asker),
         table,
         wantedOf(splits[0]!.data),
         wanted,
@@ -131,7 +133,9 @@ async function rowsOf(
         .map((schema) => ({ catalog_name: catalog, schema_name: schema }))
     case 'tables': {
       const tables = await namedTables(connector, wanted, PLACE)
-      const comments = read?.includes('table_comment') === false ? undefined : await commentsOf(connector, tables)
+      // Comments of tables of another server are not known.
+      const skipped = connector.remote !== undefined || read?.includes('table_comment') === false
+      const comments = skipped ? undefined : await commentsOf(connector, tables)
       return tables.map(({ schema, table: name, kind }, i) => ({
         table_catalog: catalog,
         table_schema: schema,
@@ -214,9 +218,15 @@ export async function namedTables(
   wanted: Wanted,
   place: PlaceColumns,
 ): Promise<readonly (SchemaTableName | ConnectorTable)[]> {
-  const found = await lookedUp(connector, wanted, place)
+  // Another server is asked for lists, which are kept, and not for each table.
+  const found = connector.remote ? undefined : await lookedUp(connector, wanted, place)
   if (found !== undefined) return found
   const named = (name: string): boolean => wanted.has(place.table, name)
+  // Another server lists all its schemas in one answer.
+  if (connector.remote && !wanted.values(place.schema)) {
+    const listed = await connector.listTables(undefined, named)
+    return listed.filter((one) => named(one.table) && wanted.has(place.schema, one.schema))
+  }
   const listed = await wantedSchemas(connector, wanted, place)
   const perSchema = await Promise.all(listed.map((one) => connector.listTables(one, named)))
   return perSchema.flat().filter((one) => named(one.table))

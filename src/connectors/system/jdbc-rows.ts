@@ -1,5 +1,7 @@
 import type { Catalogs } from '../spi/catalogs.ts'
-import type { Connector, ConnectorTable } from '../spi/connector.ts'
+import { withDeadline } from '../../shared/deadline.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { Asker, Connector, ConnectorTable } from '../spi/connector.ts'
 import type { Wanted } from '../spi/scan-conditions.ts'
 import { displayType, namedTables, ofTables, visible } from './information-schema.ts'
 import type { jdbcTables } from './jdbc-tables.ts'
@@ -37,18 +39,21 @@ export async function jdbcRows(
   table: keyof typeof jdbcTables,
   catalogs: Catalogs,
   wanted: Wanted,
+  onLeftOut?: OnLeftOut,
 ): Promise<SystemRow[]> {
+  const over = (column: string, rowsOf: (connector: Connector) => Promise<readonly SystemRow[]>) =>
+    overCatalogs(catalogs, wanted, { column, rowsOf, onLeftOut })
   switch (table) {
     case 'catalogs':
       return catalogs.names().map((name) => ({ table_cat: name }))
     case 'schemas':
-      return overCatalogs(catalogs, wanted, 'table_catalog', async (connector) =>
+      return over('table_catalog', async (connector) =>
         (await connector.listSchemas())
           .filter((schema) => wanted.has('table_schem', schema))
           .map((schema) => ({ table_schem: schema, table_catalog: connector.catalog })),
       )
     case 'tables':
-      return overCatalogs(catalogs, wanted, 'table_cat', async (connector) =>
+      return over('table_cat', async (connector) =>
         (await namedTables(connector, wanted, PLACE)).map(({ schema, table: name, kind }) => ({
           table_cat: connector.catalog,
           table_schem: schema,
@@ -57,7 +62,7 @@ export async function jdbcRows(
         })),
       )
     case 'columns':
-      return overCatalogs(catalogs, wanted, 'table_cat', (connector) => columnRows(connector, wanted))
+      return over('table_cat', (connector) => columnRows(connector, wanted))
     case 'table_types':
       return [{ table_type: 'TABLE' }, { table_type: 'VIEW' }]
     case 'types':
@@ -120,20 +125,38 @@ function typeRow(type: string): SystemRow {
   }
 }
 
+export type OnLeftOut = Asker['onLeftOut']
+
 /**
- * Rows over all wanted catalogs. A catalog that cannot be listed has no rows and does not affect the others.
- * @param column names the catalog in the rows
+ * Rows over all wanted catalogs. A catalog that cannot be listed has no rows and does not affect the others; the same
+ * holds for a catalog of another server that takes too long.
+ * @param list `column` names the catalog in the rows; `onLeftOut` is called for each catalog of another server without
+ * rows
  */
 export async function overCatalogs(
   catalogs: Catalogs,
   wanted: Wanted,
-  column: string,
-  rowsOf: (connector: Connector) => Promise<readonly SystemRow[]>,
+  list: {
+    readonly column: string
+    readonly rowsOf: (connector: Connector) => Promise<readonly SystemRow[]>
+    readonly onLeftOut: OnLeftOut
+  },
 ): Promise<SystemRow[]> {
+  const { column, rowsOf, onLeftOut } = list
+  const ofCatalog = async (name: string, connector: Connector): Promise<readonly SystemRow[]> => {
+    const { remote } = connector
+    if (!remote) return rowsOf(connector).catch(() => [])
+    const late = (): Error =>
+      new EngineError('NO_NODES_AVAILABLE', `It gave no list within ${remote.listedWithinMs} ms`)
+    return withDeadline(rowsOf(connector), remote.listedWithinMs, late).catch((error: unknown) => {
+      onLeftOut?.(name, error instanceof Error ? error.message : String(error))
+      return []
+    })
+  }
   const perCatalog = await Promise.all(
     catalogs.names().map(async (name) => {
       const connector = wanted.has(column, name) ? catalogs.get(name) : undefined
-      return connector ? rowsOf(connector).catch(() => []) : []
+      return connector ? ofCatalog(name, connector) : []
     }),
   )
   return perCatalog.flat()

@@ -1,20 +1,27 @@
 import type { Catalogs } from '../spi/catalogs.ts'
-import type { CatalogSight, Connector, ConnectorTable } from '../spi/connector.ts'
+import type { Asker, Connector, ConnectorTable } from '../spi/connector.ts'
+
+/** The user that lists are for, and the objects that they may know about. */
+export type Seer = Pick<Asker, 'user' | 'sight'>
 
 /** The catalogs as a user sees them: without the objects that they may not know about. */
-export function seenCatalogs(catalogs: Catalogs, sight: CatalogSight | undefined): Catalogs {
-  if (!sight) return catalogs
+export function seenCatalogs(catalogs: Catalogs, seer: Seer): Catalogs {
+  const { sight } = seer
   return {
-    names: () => catalogs.names().filter((name) => sight.showsCatalog(name)),
+    names: () =>
+      catalogs
+        .names()
+        .filter((name) => !sight || sight.showsCatalog(name) || catalogs.get(name)?.forUser !== undefined),
     get(name) {
       const connector = catalogs.get(name)
-      return connector && seenConnector(connector, sight)
+      return connector && seenConnector(connector, seer)
     },
   }
 }
 
 /** The connector with the schemas, tables and columns that a user may know about. */
-export function seenConnector(connector: Connector, sight: CatalogSight | undefined): Connector {
+export function seenConnector(connector: Connector, { user, sight }: Seer): Connector {
+  if (connector.forUser) return connector.forUser(user)
   if (!sight) return connector
   const { catalog } = connector
   const seen = (table: ConnectorTable): ConnectorTable => ({

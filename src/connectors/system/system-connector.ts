@@ -4,7 +4,7 @@ import type { Wanted } from '../spi/scan-conditions.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
 import { historySchema, type HistorySource, type HistoryTables } from './history-schema.ts'
 import { connectorColumns, namedTables, wantedOf, withInformationSchema } from './information-schema.ts'
-import { jdbcRows, overCatalogs } from './jdbc-rows.ts'
+import { jdbcRows, overCatalogs, type OnLeftOut } from './jdbc-rows.ts'
 import { jdbcTables } from './jdbc-tables.ts'
 import { metadataTables } from './metadata-tables.ts'
 import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
@@ -36,15 +36,24 @@ const schemas = { runtime: runtimeTables, metadata: metadataTables, jdbc: jdbcTa
  * coordinator when a task is about to read them, and travel to the engine in the split.
  * @param sources called when rows are needed; absent in workers, which only turn splits into expressions
  * @param history the tables of the schema `history`; absent in workers
+ * @param others catalogs that may come and go; a configured catalog with the same name hides one of them
  */
 export function withSystemCatalog(
   catalogs: Catalogs,
   sources?: () => SystemSources,
   history: HistoryTables = new Map(),
+  others?: () => Catalogs | undefined,
 ): Catalogs {
   const connectors = new Map<string, Connector>()
-  const names = [...new Set([...catalogs.names(), SYSTEM_CATALOG])].sort()
-  const all: Catalogs = { names: () => names, get: (catalog) => connectors.get(catalog) }
+  const configured = new Set([...catalogs.names(), SYSTEM_CATALOG])
+  const all: Catalogs = {
+    names: () => [...new Set([...configured, ...(others?.()?.names() ?? [])])].sort(),
+    get(catalog) {
+      if (configured.has(catalog)) return connectors.get(catalog)
+      const other = others?.()?.get(catalog)
+      return other && withInformationSchema(other)
+    },
+  }
   for (const name of catalogs.names()) connectors.set(name, withInformationSchema(catalogs.get(name)!))
   connectors.set(SYSTEM_CATALOG, withInformationSchema(createSystemConnector(all, sources, history)))
   return all
@@ -93,7 +102,7 @@ function createSystemConnector(
           if (schema === history.name) return history.load(data, wanted, asker)
           const listed = await rowsOf(
             { schema, table, columns: wanted, wanted: wantedOf(data), asker },
-            seenCatalogs(catalogs, asker.sight),
+            seenCatalogs(catalogs, asker),
             sources,
           )
           const rows = rowArrays(columnsOf(schema, table)!, listed, wanted)
@@ -136,9 +145,9 @@ async function rowsOf(
     case 'runtime':
       return coordinatorOnly(sources).runtime[table as keyof typeof runtimeTables](asker, columns)
     case 'metadata':
-      return metadataRows(table as keyof typeof metadataTables, catalogs, wanted)
+      return metadataRows(table as keyof typeof metadataTables, catalogs, wanted, asker.onLeftOut)
     default:
-      return jdbcRows(table as keyof typeof jdbcTables, catalogs, wanted)
+      return jdbcRows(table as keyof typeof jdbcTables, catalogs, wanted, asker.onLeftOut)
   }
 }
 
@@ -148,6 +157,7 @@ async function metadataRows(
   table: keyof typeof metadataTables,
   catalogs: Catalogs,
   wanted: Wanted,
+  onLeftOut: OnLeftOut,
 ): Promise<SystemRow[]> {
   switch (table) {
     case 'catalogs':
@@ -157,16 +167,23 @@ async function metadataRows(
         connector_name: catalogs.get(name)?.connectorName ?? null,
       }))
     case 'table_comments':
-      return overCatalogs(catalogs, wanted, COMMENTED.catalog, async (connector) => {
-        const tables = await namedTables(connector, wanted, COMMENTED)
-        return Promise.all(
-          tables.map(async ({ schema, table: name }) => ({
-            catalog_name: connector.catalog,
-            schema_name: schema,
-            table_name: name,
-            comment: (await connector.getTable(schema, name).catch(() => undefined))?.comment ?? null,
-          })),
-        )
+      return overCatalogs(catalogs, wanted, {
+        column: COMMENTED.catalog,
+        onLeftOut,
+        rowsOf: async (connector) => {
+          const tables = await namedTables(connector, wanted, COMMENTED)
+          return Promise.all(
+            tables.map(async ({ schema, table: name }) => ({
+              catalog_name: connector.catalog,
+              schema_name: schema,
+              table_name: name,
+              // Comments of tables of another server are not known.
+              comment: connector.remote
+                ? null
+                : ((await connector.getTable(schema, name).catch(() => undefined))?.comment ?? null),
+            })),
+          )
+        },
       })
     // No connector declares properties, and there are no materialized views.
     case 'analyze_properties':

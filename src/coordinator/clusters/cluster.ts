@@ -36,6 +36,11 @@ export interface Cluster {
   readonly digest: string
 }
 
+/** Whether a cluster checks the rights of the statement's own user. */
+export function decidesItself({ enforcesAccess, runAs }: Pick<Cluster, 'enforcesAccess' | 'runAs'>): boolean {
+  return enforcesAccess && runAs === 'caller'
+}
+
 /** PEM texts for TLS connections to a cluster. */
 export interface ClusterTls {
   /** The authorities whose certificates the cluster may have, in place of the public ones. */

@@ -5,9 +5,15 @@ import type { Stage } from '../../planner/query-plan.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { MetadataPort, RenderedQuery } from '../../sql/front-end.ts'
 
-/** The front end's view of the configured catalogs. `information_schema` is a schema of every catalog. */
-export function createMetadataPort(catalogs: Catalogs): MetadataPort {
-  const of = (catalog: string): Connector | undefined => catalogs.get(catalog)
+/**
+ * The front end's view of the catalogs. `information_schema` is a schema of every catalog of this server.
+ * @param user the user that catalogs of other servers are shown to; absent: they are not shown to a certain user
+ */
+export function createMetadataPort(catalogs: Catalogs, user?: string): MetadataPort {
+  const of = (catalog: string): Connector | undefined => {
+    const connector = catalogs.get(catalog)
+    return user === undefined ? connector : (connector?.forUser?.(user) ?? connector)
+  }
   return {
     catalogs: () => catalogs.names(),
     schemas: async (catalog) => (await of(catalog)?.listSchemas()) ?? [],

@@ -1,8 +1,8 @@
 import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
-import { createKnownCatalogs } from '../../coordinator/clusters/known-catalogs.ts'
-import { createClusterMetadata, type ClusterMetadata } from '../../coordinator/clusters/metadata/cluster-metadata.ts'
+import { createTrinoConnector } from '../../connectors/trino/trino-connector.ts'
+import { createClusterCatalogs } from '../../coordinator/clusters/metadata/cluster-catalogs.ts'
 import { createHttpRelay } from '../../coordinator/clusters/relay/http-relay.ts'
-import { ClusterLost, type RelayPort } from '../../coordinator/clusters/relay/relay-port.ts'
+import { ClusterLost } from '../../coordinator/clusters/relay/relay-port.ts'
 import { runOnCluster } from '../../coordinator/clusters/relay/run-on-cluster.ts'
 import { createAddressSeal } from '../../coordinator/clusters/relay/sealed-address.ts'
 import type { FetchAgain } from '../../coordinator/query/results/past-answers.ts'
@@ -11,9 +11,8 @@ import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-/** How long a cluster may take to list its catalogs, and the columns of a schema, milliseconds. */
-const CATALOGS_MS = 5_000
-const COLUMNS_MS = 10_000
+/** How long a cluster may take to answer a statement about its metadata, milliseconds, and with how many bytes. */
+const METADATA = { withinMs: 10_000, mostBytes: 16 * 1024 * 1024 } as const
 
 /** Makes the part that sends statements to clusters; undefined where no clusters are configured. */
 export function wireDelegation(
@@ -23,27 +22,22 @@ export function wireDelegation(
   if (base.access.clusters === undefined) return undefined
   const relay = createHttpRelay({ onOutcome: (name, error) => clusters.outcome(name, error) })
   const { routingRules } = base.access
-  const metadata = new Map<string, ClusterMetadata>()
   const seal = createAddressSeal(deriveKey(base.secret, 'remote-addresses'))
+  const catalogs = createClusterCatalogs({
+    clusters,
+    local: base.localCatalogs,
+    connect: createTrinoConnector,
+    runOnCluster: (cluster, sql, user) => runOnCluster(relay, cluster, { sql, user, ...METADATA }),
+    now: clock.monotonicMs,
+  })
+  base.useClusters(catalogs)
   return {
     clusters,
     relay,
     clock,
     seal,
     rules: () => routingRules?.().rules ?? [],
-    localCatalogs: () => base.catalogs.names(),
-    catalogsOf: createKnownCatalogs({
-      clock,
-      async ask(cluster) {
-        const rows = await runOnCluster(relay, cluster, 'SHOW CATALOGS', AbortSignal.timeout(CATALOGS_MS))
-        return rows.map(([name]) => String(name))
-      },
-    }),
-    columnsAt(group, { catalog, schema, table }) {
-      const known = metadata.get(group) ?? metadataOf(group, clusters, relay)
-      metadata.set(group, known)
-      return known.columns(catalog, schema, table)
-    },
+    catalogs,
     async fetchAgain(page, signal) {
       const { cluster: name } = page
       await clusters.ready
@@ -54,17 +48,4 @@ export function wireDelegation(
     },
     close: () => relay.close(),
   }
-}
-
-function metadataOf(group: string, clusters: Pick<ClusterControl, 'groups'>, relay: RelayPort): ClusterMetadata {
-  return createClusterMetadata({
-    group,
-    anyCluster: () =>
-      clusters
-        .groups()
-        .get(group)
-        ?.find(({ state, health }) => state === 'ACTIVE' && health === 'HEALTHY'),
-    runOnCluster: (cluster, sql) => runOnCluster(relay, cluster, sql, AbortSignal.timeout(COLUMNS_MS)),
-    now: clock.monotonicMs,
-  })
 }

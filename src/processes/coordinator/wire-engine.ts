@@ -14,13 +14,18 @@ import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 
 /** The catalogs for planning, and the engine that runs the coordinator's own part of a plan. */
 export interface WiredEngine {
+  /** The catalogs of this server, and those of clusters once `useClusters` was called. */
   readonly catalogs: Catalogs
+  /** The catalogs of this server alone. */
+  readonly localCatalogs: Catalogs
   readonly engine: EnginePool
   readonly engineUse: EngineSettings
   /** Resolves when the engine has started; rejects if it cannot start. */
   readonly engineStarted: Promise<void>
   /** Sets the sources of `system.runtime` and `system.history`. Until then they cannot be read. */
   useSystem(sources: SystemSources): void
+  /** Adds the catalogs of clusters. */
+  useClusters(catalogs: Catalogs): void
 }
 
 /**
@@ -34,6 +39,7 @@ export function wireEngine(
   const { config } = life
   let bound: Pick<EnginePool, 'inspect'> | undefined
   let system: SystemSources | undefined
+  let clusters: Catalogs | undefined
   const configured = configuredCatalogs(config, (question) => {
     if (!bound) throw new Error('catalogs are asked before the engine is there')
     return bound.inspect(question)
@@ -42,7 +48,12 @@ export function wireEngine(
     if (!system) throw new Error('system tables are read before they are there')
     return system
   }
-  const catalogs = withSystemCatalog(configured, sources, historyTables)
+  const catalogs = withSystemCatalog(configured, sources, historyTables, () => clusters)
+  const local = new Set(catalogs.names())
+  const localCatalogs: Catalogs = {
+    names: () => [...local],
+    get: (name) => (local.has(name) ? catalogs.get(name) : undefined),
+  }
   const engineUse = engineSettings(config, {
     folder: coordinatorFolder(config),
     launcher: life.engines,
@@ -61,5 +72,13 @@ export function wireEngine(
       return engine.inspect(question)
     },
   }
-  return { catalogs, engine, engineUse, engineStarted, useSystem: (sources) => void (system = sources) }
+  return {
+    catalogs,
+    localCatalogs,
+    engine,
+    engineUse,
+    engineStarted,
+    useSystem: (sources) => void (system = sources),
+    useClusters: (found) => void (clusters = found),
+  }
 }

@@ -88,7 +88,13 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   const metadata = createMetadataPort(base.catalogs)
   const { groupRules, propertyRules } = base.access
   const typeIsAsked = (): boolean => groupRules !== undefined || propertyRules !== undefined
-  const texts = createPostedTexts({ threads, metadata, typeIsAsked, ownerOf: base.access.ownerOf })
+  const texts = createPostedTexts({
+    threads,
+    // A text is examined before it is accepted, and must not wait for a cluster.
+    metadata: createMetadataPort(base.localCatalogs),
+    typeIsAsked,
+    ownerOf: base.access.ownerOf,
+  })
   const front = { frontEnd: createThreadedFrontEnd(threads), metadata, texts }
   const delegation = wireDelegation(base, parts.clusters)
   const execution = executionOf(parts, { groups, guard: writeGuard, delegation, ...front }, (queryId, ending) =>

@@ -43,7 +43,7 @@ export interface WiredRecovery {
 
 export function wireRecovery(parts: RecoveryParts): WiredRecovery {
   const { base, epoch, tenure, history, registry, workers, queries } = parts
-  const { catalogs, telemetry, config } = base
+  const { localCatalogs: catalogs, telemetry, config } = base
   const { client, cleaner, workers: members } = workers
   const { answersKeptMs } = config.timeouts
   const { logger } = telemetry

@@ -94,7 +94,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
       cancel: queries.service.cancel,
       groups: queries.groups,
       clusters: parts.clusters,
-      isLocalCatalog: (name) => base.catalogs.names().includes(name),
+      isLocalCatalog: (name) => base.localCatalogs.names().includes(name),
       remove(queryId, tasks) {
         cleaner.release(
           tasks.filter(({ stage }) => stage !== ROOT_STAGE),

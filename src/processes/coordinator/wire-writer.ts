@@ -283,7 +283,7 @@ function logClaim({ life, base, claimed, claimMillis }: WriterParts): string {
 }
 
 function auditingOf({ base, rebuilt }: WriterParts, caughtUp: Promise<void>): Auditing {
-  const { log, config, catalogs, secret, ownRead: read, telemetry } = base
+  const { log, config, localCatalogs: catalogs, secret, ownRead: read, telemetry } = base
   return startAuditing({
     files: base.access.fileVersions(),
     log,

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { allowedDirectories } from '../../connectors/spi/catalog-files.ts'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { withSystemCatalog } from '../../connectors/system/system-connector.ts'
+import { createUnknownCatalog } from '../../connectors/trino/trino-connector.ts'
 import type { EnginePool, EngineSettings } from '../../execution/engine/engine.ts'
 import { createEnginePool } from '../../execution/engine/engine-pool.ts'
 import { createEngineEvents } from '../../execution/engine/engine-telemetry.ts'
@@ -188,7 +189,9 @@ function wireEngines(
   dataDir: string,
   telemetry: ProcessTelemetry,
 ): { readonly catalogs: Catalogs; readonly engines: EnginePool; readonly engineUse: EngineSettings } {
-  const catalogs = withSystemCatalog(configuredCatalogs(config, (question) => engines.inspect(question)))
+  const configured = configuredCatalogs(config, (question) => engines.inspect(question))
+  const others: Catalogs = { names: () => [], get: createUnknownCatalog }
+  const catalogs = withSystemCatalog(configured, undefined, undefined, () => others)
   const engineUse = engineSettings(config, {
     folder: dataDir,
     launcher,

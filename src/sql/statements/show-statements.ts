@@ -183,10 +183,20 @@ async function showColumns(input: StatementInput, node: ShowColumns): Promise<Ro
     (column) => isLikely(column.name) && access?.showsColumn(name, column.name) !== false,
   )
   const rows = shown.map(({ name: column, type, partitionKey, comment }) => {
-    return [column, typeName(parseTypeText(type)), partitionKey === true ? PARTITION_KEY : '', comment ?? '']
+    return [column, shownType(type), partitionKey === true ? PARTITION_KEY : '', comment ?? '']
   })
   const columns = ['Column', 'Type', 'Extra', 'Comment'].map((column) => ({ name: column, type: VARCHAR }))
   return { columns, rows, like: likeOf(node) }
+}
+
+/** The type as Trino shows it. A cluster may have types that this server does not know: their text stays as it is. */
+function shownType(type: string): string {
+  try {
+    return typeName(parseTypeText(type))
+  } catch (error) {
+    if (error instanceof EngineError) return type
+    throw error
+  }
 }
 
 function visibleColumns(table: ConnectorTable): ConnectorTable['columns'] {

@@ -49,10 +49,13 @@ function noting(catalog: string, schemas: readonly string[], tables: readonly st
 /** Makes the connector that a user without access to one table and to the column `c1` sees. */
 function withoutTable(connector: Connector, hidden: string): Connector {
   return seenConnector(connector, {
-    showsCatalog: () => true,
-    showsSchema: () => true,
-    showsTable: ({ table }) => table !== hidden,
-    showsColumn: (_, column) => column !== 'c1',
+    user: 'somebody',
+    sight: {
+      showsCatalog: () => true,
+      showsSchema: () => true,
+      showsTable: ({ table }) => table !== hidden,
+      showsColumn: (_, column) => column !== 'c1',
+    },
   })
 }
 

@@ -1,22 +1,41 @@
 import { howToRetry } from '../../../shared/quipu-error.ts'
 
-/** The part of a cluster's catalogs that a value is about: a schema, a catalog, or the whole cluster. */
+/** The part of the metadata of clusters that a value is about. The fields that are absent do not restrict it. */
 export interface MetadataScope {
+  /** The user that the cluster shows it to; absent: the user of this gateway. */
+  readonly user?: string
+  /** The name of a cluster, for a value that is about one cluster and not about its group. */
+  readonly cluster?: string
   readonly catalog?: string
   readonly schema?: string
+  readonly table?: string
 }
+
+/** The part that a statement may have changed: a schema, a catalog, or everything. */
+export type ChangedScope = Pick<MetadataScope, 'catalog' | 'schema'>
 
 /** Values that a cluster gave, one for each scope. */
 export interface RecentValues<T> {
   /**
    * Gives the last value while it is fresh (60 s), and else reads a new one. Callers of the same scope share a read. If
-   * the cluster does not answer, the last value is given until it is 10 minutes old.
+   * the cluster does not answer, the last value is given until it is too old. Without such a value the error is thrown
+   * again for 5 s before the cluster is asked again.
    * @param read rejects with an error that may be retried if the cluster is away
    * @throws the error of `read`
    */
   get(scope: MetadataScope, read: () => Promise<T>): Promise<T>
+  /**
+   * Gives the last value at once, however old it is, and reads a new one in the background when it is not fresh. The
+   * caller never waits for the cluster.
+   * @returns undefined if there is no value yet
+   */
+  last(scope: MetadataScope, read: () => Promise<T>): T | undefined
+  /** Gives the value while it is fresh, without a read. */
+  fresh(scope: MetadataScope): T | undefined
+  /** Resolves once the read of this scope has ended; at once if there is none. */
+  settled(scope: MetadataScope): Promise<void>
   /** Forgets the values within a scope. The value of a read that is under way is not kept. */
-  drop(changed: MetadataScope): void
+  drop(changed: ChangedScope): void
 }
 
 export interface RecentValuesOptions<T> {
@@ -24,13 +43,21 @@ export interface RecentValuesOptions<T> {
   readonly weightOf: (value: T) => number
   /** Milliseconds, monotonic. */
   readonly now: () => number
+  /**
+   * The age until which a value is given while the cluster does not answer, milliseconds.
+   * @default 600_000
+   */
+  readonly staleMs?: number
+  /** Whether a failed read is not repeated for 5 s. Absent: each failed read is remembered. */
+  readonly isRemembered?: (error: unknown) => boolean
 }
 
 const FRESH_MS = 60_000
 const STALE_MS = 600_000
-/** After a failed read the old value is given for this time, so that not every statement waits for the cluster. */
+/** After a failed read its outcome is given for this time, so that not every statement waits for the cluster. */
 const ASK_AGAIN_MS = 5_000
 const MOST_ROWS = 200_000
+const MOST_FAILURES = 1_000
 
 interface Entry<T> {
   readonly scope: MetadataScope
@@ -47,10 +74,18 @@ interface Read {
   dropped: boolean
 }
 
-export function createRecentValues<T>({ weightOf, now }: RecentValuesOptions<T>): RecentValues<T> {
+interface Failure {
+  readonly scope: MetadataScope
+  readonly error: unknown
+  readonly until: number
+}
+
+export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentValues<T> {
+  const { weightOf, now, staleMs = STALE_MS, isRemembered = () => true } = options
   /** In the order of their last use: the first ones are removed when there is no room. */
   const entries = new Map<string, Entry<T>>()
   const reads = new Map<string, { readonly run: Read; readonly value: Promise<T> }>()
+  const failures = new Map<string, Failure>()
   let weight = 0
 
   function remove(key: string): void {
@@ -77,9 +112,12 @@ export function createRecentValues<T>({ weightOf, now }: RecentValuesOptions<T>)
         put(key, { scope: run.scope, value, weight: 1 + weightOf(value), readAt, freshUntil: readAt + FRESH_MS })
       return value
     } catch (error) {
-      const holds = before !== undefined && now() - before.readAt < STALE_MS
+      const holds = before !== undefined && now() - before.readAt < staleMs
       if (!holds || howToRetry(error) === 'never') {
-        if (!run.dropped) remove(key)
+        if (!run.dropped) {
+          remove(key)
+          remember(key, run.scope, error)
+        }
         throw error
       }
       if (!run.dropped) put(key, { ...before, freshUntil: now() + ASK_AGAIN_MS })
@@ -87,26 +125,61 @@ export function createRecentValues<T>({ weightOf, now }: RecentValuesOptions<T>)
     }
   }
 
+  function remember(key: string, scope: MetadataScope, error: unknown): void {
+    if (!isRemembered(error)) return
+    if (failures.size >= MOST_FAILURES) failures.clear()
+    failures.set(key, { scope, error, until: now() + ASK_AGAIN_MS })
+  }
+
+  /** The remembered failure of a read. */
+  function failureOf(key: string): Failure | undefined {
+    const failure = failures.get(key)
+    if (!failure || now() < failure.until) return failure
+    failures.delete(key)
+    return undefined
+  }
+
+  function freshAt(key: string): T | undefined {
+    const known = entries.get(key)
+    if (!known || now() >= known.freshUntil) return undefined
+    entries.delete(key)
+    entries.set(key, known)
+    return known.value
+  }
+
+  function start(key: string, scope: MetadataScope, read: () => Promise<T>): Promise<T> {
+    const run = { scope, dropped: false }
+    const value = finish(key, run, read).finally(() => {
+      if (!run.dropped) reads.delete(key)
+    })
+    reads.set(key, { run, value })
+    return value
+  }
+
   return {
     async get(scope, read) {
-      const key = JSON.stringify([scope.catalog, scope.schema])
-      const known = entries.get(key)
-      if (known && now() < known.freshUntil) {
-        entries.delete(key)
-        entries.set(key, known)
-        return known.value
-      }
+      const key = keyOf(scope)
+      const known = freshAt(key)
+      if (known !== undefined) return known
       const running = reads.get(key)
       if (running) return running.value
-      const run = { scope, dropped: false }
-      const value = finish(key, run, read).finally(() => {
-        if (!run.dropped) reads.delete(key)
-      })
-      reads.set(key, { run, value })
-      return value
+      const failure = failureOf(key)
+      if (failure) throw failure.error
+      return start(key, scope, read)
+    },
+    last(scope, read) {
+      const key = keyOf(scope)
+      // The caller learns from `settled` that the read has ended.
+      if (freshAt(key) === undefined && !reads.has(key) && !failureOf(key)) start(key, scope, read).catch(() => {})
+      return entries.get(key)?.value
+    },
+    fresh: (scope) => freshAt(keyOf(scope)),
+    async settled(scope) {
+      await reads.get(keyOf(scope))?.value.catch(() => {})
     },
     drop(changed) {
       for (const [key, { scope }] of entries) if (isWithin(scope, changed)) remove(key)
+      for (const [key, { scope }] of failures) if (isWithin(scope, changed)) failures.delete(key)
       for (const [key, { run }] of reads) {
         if (!isWithin(run.scope, changed)) continue
         run.dropped = true
@@ -116,7 +189,11 @@ export function createRecentValues<T>({ weightOf, now }: RecentValuesOptions<T>)
   }
 }
 
-function isWithin(scope: MetadataScope, outer: MetadataScope): boolean {
+function keyOf({ user, cluster, catalog, schema, table }: MetadataScope): string {
+  return JSON.stringify([user, cluster, catalog, schema, table])
+}
+
+function isWithin(scope: MetadataScope, outer: ChangedScope): boolean {
   return (
     (outer.catalog === undefined || outer.catalog === scope.catalog) &&
     (outer.schema === undefined || outer.schema === scope.schema)

@@ -1,33 +1,73 @@
 import { z } from 'zod'
+import { endingAfter } from '../../../shared/deadline.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { parseJson } from '../../../shared/parse-json.ts'
 import { readWhole } from './read-whole.ts'
-import type { RelayPort, RelayTarget } from './relay-port.ts'
+import { ClusterLost, type RelayPort, type RelayTarget, type RemoteUri } from './relay-port.ts'
 
-/** The most bytes of one answer. Trino's pages have 1 MiB by default, and 128 MiB at most. */
-const MOST_BYTES = 128 * 1024 * 1024
+/** A small statement of this gateway, and its limits. */
+export interface OwnStatement {
+  readonly sql: string
+  /** The user that it runs as; undefined: the user of the gateway's credentials. */
+  readonly user: string | undefined
+  /** How long it may take, milliseconds. */
+  readonly withinMs: number
+  /** The most bytes of all its rows. */
+  readonly mostBytes: number
+}
 
 const rowsSchema = z.array(z.array(z.unknown()))
+const NEVER = new AbortController().signal
 
 /**
- * Runs a small statement of this gateway at a cluster, as the user of the gateway's credentials.
+ * Runs a small statement of this gateway at a cluster. A statement that exceeds its limits is canceled there.
  * @returns the rows in the protocol's JSON values
- * @throws ClusterLost; EngineError when the statement fails at the cluster
+ * @throws ClusterLost, also when the time is over; EngineError when the statement fails at the cluster, or its rows
+ * take too many bytes
  */
 export async function runOnCluster(
-  relay: Pick<RelayPort, 'post' | 'fetch'>,
+  relay: Pick<RelayPort, 'post' | 'fetch' | 'cancel'>,
   cluster: RelayTarget,
-  sql: string,
-  signal: AbortSignal,
+  { sql, user, withinMs, mostBytes }: OwnStatement,
 ): Promise<readonly (readonly unknown[])[]> {
-  const rows: (readonly unknown[])[] = []
-  const posted = await relay.post(cluster, { sql, user: undefined, headers: { 'x-trino-source': 'quipu' } }, signal)
-  for (let uri: typeof posted.uri | undefined = posted.uri; uri !== undefined;) {
-    const answer = await relay.fetch(cluster, uri, signal)
-    const { rows: some, tail } = await readWhole(cluster.name, answer, MOST_BYTES)
-    if (tail.error) throw new EngineError('GENERIC_INTERNAL_ERROR', `Cluster ${cluster.name}: ${tail.error.message}`)
-    if (some) rows.push(...rowsSchema.parse(parseJson(some.toString('utf8'))))
-    uri = answer.head.nextUri
+  const limit = endingAfter(withinMs, NEVER)
+  let uri: RemoteUri | undefined
+  try {
+    const rows: (readonly unknown[])[] = []
+    ;({ uri } = await relay.post(cluster, { sql, user, headers: { 'x-trino-source': 'quipu' } }, limit.signal))
+    for (let left = mostBytes; uri !== undefined;) {
+      const answer = await relay.fetch(cluster, uri, limit.signal)
+      const { rows: some, tail } = await readWhole(cluster.name, answer, left, () => tooLarge(cluster.name, mostBytes))
+      if (tail.error) {
+        uri = undefined
+        throw new EngineError('GENERIC_INTERNAL_ERROR', `Cluster ${cluster.name}: ${tail.error.message}`)
+      }
+      if (some) {
+        left -= some.length
+        for (const row of readRows(cluster.name, some)) rows.push(row)
+      }
+      uri = answer.head.nextUri
+    }
+    return rows
+  } catch (error) {
+    if (limit.isOver()) throw new ClusterLost(cluster.name, 'stalled', `gave no answer within ${withinMs} ms`)
+    throw error
+  } finally {
+    limit.clear()
+    // The cluster must not go on with a statement whose rows nobody reads.
+    if (uri !== undefined) void relay.cancel(cluster, uri).catch(() => {})
   }
-  return rows
+}
+
+function readRows(cluster: string, bytes: Buffer): readonly (readonly unknown[])[] {
+  const read = rowsSchema.safeParse(parseJson(bytes.toString('utf8')))
+  if (read.success) return read.data
+  throw new ClusterLost(cluster, 'nonsense', 'its rows are not lists of values')
+}
+
+function tooLarge(cluster: string, mostBytes: number): EngineError {
+  return new EngineError(
+    'EXCEEDED_LOCAL_MEMORY_LIMIT',
+    `Cluster ${cluster} lists more than ${mostBytes} bytes of names: ask for one schema or one table`,
+  )
 }

@@ -3,13 +3,17 @@ import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { BoundStatement, FrontEndTimes, MetadataPort } from '../../../sql/front-end.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
-import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
+import { catalogNames, createMetadataPort, listSplits } from '../../dispatch/catalog-metadata.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
 import { charactersOf, LONG_TEXT, type ThreadedFrontEnd } from '../../front-end-threads/threaded-front-end.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../statistics/connector-calls.ts'
 import type { FileDigests } from '../stream/planned-data.ts'
 import type { Submission } from '../registry/query-handle.ts'
+import type { RightsOf } from '../../../sql/access-control.ts'
 import type { SessionContext } from '../../../sql/session.ts'
+import { sessionProperty } from '../../../sql/session/session-properties.ts'
+import type { Delegation } from './delegation.ts'
+import { rightsBeside } from './remote-rights.ts'
 import { boundedProperties, type ServerBounds } from './query-limits.ts'
 import { sessionContext, type StatementRights } from '../session/session-context.ts'
 
@@ -18,6 +22,7 @@ interface AnalysisPorts extends StatementRights {
   readonly metadata: MetadataPort
   readonly catalogs: Catalogs
   readonly limits: { readonly server: ServerBounds }
+  readonly delegation?: Pick<Delegation, 'catalogs'> | undefined
 }
 
 interface SubmittedStatement {
@@ -81,7 +86,7 @@ export class Analysis {
   }
 
   async analyze(): Promise<BoundStatement> {
-    const { frontEnd, metadata } = this.#ports
+    const { frontEnd } = this.#ports
     const { submission, signal } = this.#statement
     const { text, held } = submission
     const { owner } = held
@@ -89,20 +94,54 @@ export class Analysis {
     // Awaited here, because the work must follow the slice at once.
     if (slice) await slice
     const session = this.#begin()
-    const characters = charactersOf(text.sql, session)
-    const asked = this.#calls ? this.#calls.noting(metadata) : metadata
-    const bound = await frontEnd.bind(
-      text,
-      session,
-      characters >= LONG_TEXT ? asked : inSlices(asked, characters, owner),
-      { owner, signal, onTimes: (times) => void (this.#times = times) },
-    )
+    const bound = await frontEnd.bind(text, session, this.#noted(this.#metadataOf(session), session), {
+      owner,
+      signal,
+      onTimes: (times) => void (this.#times = times),
+    })
     this.#releaseTree()
     // A write is bound a second time when its client follows.
     if (bound.kind === 'write' && !this.#isBound) this.#keepTree()
     else text.forget()
     this.#isBound = true
     return bound
+  }
+
+  /**
+   * Analyses the statement over the metadata of a cluster and with other rights. Keeps the syntax tree, because the
+   * statement may have to be analysed again.
+   * @param rightsOf undefined: no rights are checked
+   */
+  async analyzeElsewhere(metadata: MetadataPort, rightsOf: RightsOf | undefined): Promise<BoundStatement> {
+    const { submission, signal } = this.#statement
+    const { text, held } = submission
+    const slice = this.#slice()
+    // Awaited here, because the work must follow the slice at once.
+    if (slice) await slice
+    const { rightsOf: own, properties, ...rest } = this.#begin()
+    void own
+    // Properties that only the cluster knows mean nothing here.
+    const known = Object.fromEntries(Object.entries(properties).filter(([name]) => sessionProperty(name)))
+    const session: SessionContext = { ...rest, properties: known, ...(rightsOf && { rightsOf }) }
+    return this.#ports.frontEnd.bind(text, session, this.#noted(metadata, session), {
+      owner: held.owner,
+      signal,
+      onTimes: (times) => void (this.#times = times),
+    })
+  }
+
+  /** The catalogs as the user may see them: a cluster may decide about its own catalogs itself. */
+  #metadataOf({ user }: SessionContext): MetadataPort {
+    const { delegation, metadata, catalogs } = this.#ports
+    return delegation ? createMetadataPort(catalogs, user) : metadata
+  }
+
+  /** The same metadata. Notes the calls, and continues after each answer in a slice of the event loop. */
+  #noted(metadata: MetadataPort, session: SessionContext): MetadataPort {
+    const { text, held } = this.#statement.submission
+    const asked = this.#calls ? this.#calls.noting(metadata) : metadata
+    const characters = charactersOf(text.sql, session)
+    return characters >= LONG_TEXT ? asked : inSlices(asked, characters, held.owner)
   }
 
   /** The wait for a slice of the event loop; undefined when none is needed, or another thread works on the text. */
@@ -120,7 +159,20 @@ export class Analysis {
     // Only the first step finds out what was parsed before: a later one would count the parsing of the first again.
     this.#parsedBeforeMs ??= text.parsed?.times.heldMs ?? 0
     const bounds = boundedProperties(this.#ports.limits.server)
-    return sessionContext(queryId, submission, startTimeMillis, this.#ports, bounds)
+    return sessionContext(queryId, submission, startTimeMillis, this.#rights(), bounds)
+  }
+
+  /** The access rules; they are not about catalogs of clusters that decide themselves. */
+  #rights(): StatementRights {
+    const { delegation, objectsOf } = this.#ports
+    if (!delegation) return this.#ports
+    return {
+      ...this.#ports,
+      objectsOf(asker) {
+        const rightsOf = objectsOf(asker)
+        return rightsOf && rightsBeside(rightsOf, (catalog) => delegation.catalogs.decidesItself(catalog))
+      },
+    }
   }
 
   /** Counts the syntax tree as memory of the query, or frees it where the limits leave no memory for it. */

@@ -1,4 +1,5 @@
 import type { TaskStats } from '../../../execution/api/task.ts'
+import type { Warning } from '../../../sql/front-end.ts'
 import { subtreeOf } from '../../../planner/query-plan.ts'
 import { Fenced, LogUnavailable, LogWentBackwards, NotTaken, TooLarge } from '../../../events/event-log.ts'
 import { EngineError, failureOf, toFailure, type Failure } from '../../../shared/engine-error.ts'
@@ -34,9 +35,15 @@ export class Completion {
   #endedBytes: number | undefined
   #released = false
   #partial = false
+  readonly #warnings: Warning[] = []
 
   constructor(ports: EndsPorts) {
     this.#ports = ports
+  }
+
+  /** Adds a warning that was found after the plan was made. The answers have it from the end of the query on. */
+  warn(warning: Warning): void {
+    this.#warnings.push(warning)
   }
 
   // --- finished ----------------------------------------------------------------------------------------------------
@@ -47,7 +54,7 @@ export class Completion {
       const planned = query.planned
       const ordered = planned?.ordered ?? false
       const digest =
-        this.#ports.digestsBy === undefined || !planned?.columns.length
+        this.#ports.digestsBy === undefined || !planned?.columns.length || planned.route === 'delegated'
           ? undefined
           : resultDigest(query.pages, ordered, this.#ports.digestsBy)
       const data = {
@@ -55,7 +62,7 @@ export class Completion {
         ...resultSize(query.pages),
         ...(digest && { digest }),
         responseHeaders: [],
-        warnings: planned?.warnings ?? [],
+        warnings: [...(planned?.warnings ?? []), ...this.#warnings],
         partial: this.#partial,
         ...(planned?.updateType === undefined ? {} : { updateType: planned.updateType }),
         ...this.#ports.figures.atEnd(query, 'FINISHED'),

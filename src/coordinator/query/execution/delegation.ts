@@ -1,9 +1,8 @@
-import type { ConnectorColumn } from '../../../connectors/spi/connector.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import type { Cluster, ClusterDirectory, ClusterTarget, ClusterView } from '../../clusters/cluster.ts'
+import type { ClusterDirectory, ClusterTarget } from '../../clusters/cluster.ts'
+import type { ClusterCatalogs } from '../../clusters/metadata/cluster-catalogs.ts'
 import type { RelayPort } from '../../clusters/relay/relay-port.ts'
 import type { AddressSeal } from '../../clusters/relay/sealed-address.ts'
-import type { MirroredTable } from '../../clusters/routing/mirror-fault.ts'
 import type { RoutingRule } from '../../clusters/routing/routing-rules.ts'
 import type { Routed } from '../stream/events.ts'
 
@@ -21,22 +20,11 @@ export interface RemoteDeps {
 /** The clusters behind this server, and the rules that send statements there. */
 export interface Delegation extends RemoteDeps {
   readonly rules: () => readonly RoutingRule[]
-  readonly localCatalogs: () => readonly string[]
-  /** The catalogs of a cluster: those that its file names, else those that the cluster itself reported. */
-  readonly catalogsOf: (cluster: ClusterView) => Promise<ReadonlySet<string>>
-  /**
-   * The columns of a table at the clusters of a group, in their order; undefined if there is no such table.
-   * @throws EngineError if they are not known
-   */
-  readonly columnsAt: (group: string, table: MirroredTable) => Promise<readonly ConnectorColumn[] | undefined>
+  /** The catalogs of the clusters, with their content. */
+  readonly catalogs: ClusterCatalogs
 }
 
 /** The group or cluster that a statement was routed to. */
 export function targetOf({ to, name }: Pick<RemoteRouted, 'to' | 'name'>): ClusterTarget {
   return to === 'group' ? { group: name } : { cluster: name }
-}
-
-/** Whether a cluster checks the rights of the statement's own user. */
-export function decidesItself({ enforcesAccess, runAs }: Pick<Cluster, 'enforcesAccess' | 'runAs'>): boolean {
-  return enforcesAccess && runAs === 'caller'
 }

@@ -20,7 +20,11 @@ import { runQuery } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
 import { runPlan } from './run-plan.ts'
 import { runSessionStatement } from './session-statement.ts'
-import { routeStatement } from './route-statement.ts'
+import { changedMetadata } from './changed-metadata.ts'
+import { targetOf } from './delegation.ts'
+import { leftOutWarning } from './left-out-warning.ts'
+import { listsCatalogs } from './metadata-statement.ts'
+import { fullNames, routeStatement } from './route-statement.ts'
 import { resumeRemoteStatement, runRemoteStatement } from './remote-statement.ts'
 import type { Waiters } from './waiters.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
@@ -61,7 +65,7 @@ export async function executeStatement(parts: StatementParts): Promise<void> {
   parts.limits.planning(resumed && planningBefore(resumed.state, submission.type.get(), resumedAt))
   const early = new EarlyAnalysis(analysis)
   if (await runElsewhere(parts, early, analysisStart)) return
-  const analyzed = await early.take()
+  const analyzed = await analyzeHere(parts, early)
   parts.limits.narrow(propertiesOf(analyzed))
   const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart + analysis.parsedBeforeMs) * 1e6)
   return carryOut(parts, analyzed, analysisNanos)
@@ -80,7 +84,7 @@ async function runElsewhere(parts: StatementParts, early: EarlyAnalysis, startMs
   const query = run.aggregate.intended
   const resourceGroup = query.kind === 'NONE' ? submission.created.resourceGroup : groupOfQuery(query)
   const survey = await analysis.survey()
-  const routed = await routeStatement(delegation, {
+  const { routed, analysed } = await routeStatement(delegation, {
     submission,
     survey,
     identity: run.identity,
@@ -88,6 +92,7 @@ async function runElsewhere(parts: StatementParts, early: EarlyAnalysis, startMs
     rightsOf: deps.objectsOf(run.identity),
     tableHere: (catalog, schema, table) => deps.metadata.table(catalog, schema, table),
     bytesHere: () => early.bytes(),
+    analysis,
   })
   run.signal.throwIfAborted()
   run.keepRoute(routed)
@@ -103,9 +108,37 @@ async function runElsewhere(parts: StatementParts, early: EarlyAnalysis, startMs
   // A client repeats a POST whose answer was lost: what changes something begins once its client follows.
   if (!routed.readOnly) await enterOnceFollowed(parts)
   const { text, session } = submission
-  const statement = { routed, queryType, sql: text.sql, session, analysisNanos: nanosNow() }
-  await runRemoteStatement(delegation, run, statement)
+  const statement = {
+    routed,
+    queryType,
+    sql: text.sql,
+    session,
+    analysisNanos: nanosNow(),
+    ...(analysed && { analysed }),
+  }
+  try {
+    await runRemoteStatement(delegation, run, statement)
+  } finally {
+    for (const changed of changedMetadata(survey, fullNames(survey, session)))
+      delegation.catalogs.drop(targetOf(routed), changed)
+  }
   return true
+}
+
+/** Adds a warning to a list of names that lacks the catalogs of a cluster. */
+async function analyzeHere(
+  { deps, submission, analysis }: StatementParts,
+  early: EarlyAnalysis,
+): Promise<BoundStatement> {
+  const { delegation } = deps
+  const survey = delegation && (await analysis.survey())
+  const bound = await early.take()
+  if (!delegation || !survey || bound.kind !== 'query') return bound
+  if (!listsCatalogs(survey.kind, fullNames(survey, submission.session))) return bound
+  const missing = delegation.catalogs.unlisted()
+  if (missing.length === 0) return bound
+  const message = `The catalogs of these clusters are left out, because they do not answer: ${missing.join(', ')}`
+  return { ...bound, warnings: [...bound.warnings, leftOutWarning(message)] }
 }
 
 /** Continues a planned query after a restart: it is not planned again, and published pages are not computed again. */
@@ -147,7 +180,19 @@ async function resumeDelegated({ deps, run, submission }: StatementParts, planne
       'The statement runs at a cluster, and this coordinator has none configured',
     )
   const { created, text, session } = submission
-  await resumeRemoteStatement(deps.delegation, run, planned, created.redacted ? undefined : { sql: text.sql, session })
+  try {
+    await resumeRemoteStatement(
+      deps.delegation,
+      run,
+      planned,
+      created.redacted ? undefined : { sql: text.sql, session },
+    )
+  } finally {
+    // The text may not be known any more, and this coordinator has read little of the metadata yet.
+    const { routed } = planned
+    if ((routed?.to === 'group' || routed?.to === 'cluster') && !routed.readOnly)
+      deps.delegation.catalogs.drop(targetOf(routed), {})
+  }
 }
 
 /** The properties that the statement sets for itself. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Cluster, ClusterSlot } from '../../clusters/cluster.ts'
+import { decidesItself, type Cluster, type ClusterSlot } from '../../clusters/cluster.ts'
 import { ClusterLost, type RemoteTail, type RemoteUri } from '../../clusters/relay/relay-port.ts'
 import { DELEGATED_PLAN, REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
@@ -14,7 +14,8 @@ import type { RunContext } from './run-context.ts'
 import { Suspended } from './suspended.ts'
 import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
 import { RemoteRun, type RemoteOutcome } from './remote-run.ts'
-import { decidesItself, targetOf, type RemoteDeps, type RemoteRouted } from './delegation.ts'
+import { targetOf, type RemoteDeps, type RemoteRouted } from './delegation.ts'
+import type { AnalysedForCluster } from './analyse-for-cluster.ts'
 import { remoteStatement } from './remote-session.ts'
 import { remoteTaskStats, runningTaskStats } from './remote-stats.ts'
 
@@ -25,6 +26,8 @@ export interface DelegatedStatement {
   readonly sql: string
   readonly session: QuerySession
   readonly analysisNanos: number
+  /** The findings of the analysis; absent for a statement that was not analysed here. */
+  readonly analysed?: AnalysedForCluster
 }
 
 /**
@@ -48,12 +51,11 @@ export async function runRemoteStatement(
   run: RunContext,
   statement: DelegatedStatement,
 ): Promise<void> {
-  const { routed, queryType, analysisNanos } = statement
+  const { routed, queryType, analysisNanos, analysed } = statement
   const plan = run.planned({
     queryType,
     plan: DELEGATED_PLAN,
-    columns: [],
-    tables: [],
+    ...(analysed ?? { columns: [], tables: [] }),
     analysisNanos,
     planningNanos: 0,
     routed,

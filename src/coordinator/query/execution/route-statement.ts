@@ -5,7 +5,8 @@ import { accessDenied, accessOf, type RightsOf } from '../../../sql/access-contr
 import type { MetadataPort } from '../../../sql/front-end.ts'
 import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
-import type { ClusterTarget, ClusterView } from '../../clusters/cluster.ts'
+import { decidesItself, type ClusterTarget, type ClusterView } from '../../clusters/cluster.ts'
+import { OWN_CATALOGS } from '../../clusters/metadata/cluster-catalogs.ts'
 import type { QuerySession, Routed } from '../stream/events.ts'
 import { isTarget } from '../../clusters/slot-queue.ts'
 import { decideWithFacts } from '../../clusters/routing/decide-with-facts.ts'
@@ -13,13 +14,19 @@ import { mirrorFault, type MirroredTable } from '../../clusters/routing/mirror-f
 import {
   routeText,
   type GroupCatalogs,
-  type RemoteCatalogs,
   type RemoteRoute,
   type Route,
   type RouteDecision,
 } from '../../clusters/routing/route.ts'
 import type { Submission } from '../registry/query-handle.ts'
-import { decidesItself, targetOf, type Delegation, type RemoteRouted } from './delegation.ts'
+import {
+  analyseForCluster,
+  sentWithPolicy,
+  type AnalysedForCluster,
+  type ClusterAnalysis,
+} from './analyse-for-cluster.ts'
+import { targetOf, type Delegation, type RemoteRouted } from './delegation.ts'
+import { asksMetadata, listsCatalogs } from './metadata-statement.ts'
 
 /** The statement to route, and the user that it runs for. */
 export interface RoutedQuery {
@@ -33,31 +40,40 @@ export interface RoutedQuery {
   readonly tableHere: MetadataPort['table']
   /** The compressed bytes that the statement reads here; undefined if they cannot be found out. */
   readonly bytesHere: () => Promise<number | undefined>
+  readonly analysis: ClusterAnalysis['analysis']
 }
 
-/** Catalogs that this server always answers itself, even if a cluster has catalogs with these names. */
-const OWN_CATALOGS = new Set(['system', 'jmx'])
+/** The route of a statement, and the findings of its analysis for a cluster, if it was analysed for one. */
+export interface RoutedTo {
+  /** Undefined where no clusters and rules are configured: the statement runs here. */
+  readonly routed: Routed | undefined
+  readonly analysed?: AnalysedForCluster
+}
 
 /**
  * Decides where a statement runs. Only its syntax counts, because a cluster may have functions and types that this
- * server does not know. A rule about the size of a statement has it analysed here too.
- * @returns undefined where no clusters and rules are configured: the statement runs here
+ * server does not know. A rule about the size of a statement has it analysed here too. A query for a cluster is then
+ * analysed over the metadata of the cluster.
  * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED; AMBIGUOUS_NAME; MISSING_CATALOG_NAME
  */
-export async function routeStatement(delegation: Delegation, query: RoutedQuery): Promise<Routed | undefined> {
+export async function routeStatement(delegation: Delegation, query: RoutedQuery): Promise<RoutedTo> {
   const { submission, survey, identity, resourceGroup } = query
   const { session } = submission
   const clusters = delegation.clusters.list()
-  if (clusters.length === 0 && delegation.rules().length === 0) return undefined
+  if (clusters.length === 0 && delegation.rules().length === 0) return { routed: undefined }
   const names = fullNames(survey, session)
+  const { catalogs } = delegation
+  if (listsCatalogs(survey.kind, names)) await catalogs.untilListed()
   // This server has catalogs of these names, and answers from them.
-  if (names.catalogs.some((catalog) => OWN_CATALOGS.has(catalog))) return { to: 'local', skipped: [] }
-  const targets = await catalogsOf(delegation, clusters)
+  if (names.catalogs.some((catalog) => OWN_CATALOGS.has(catalog))) return { routed: { to: 'local', skipped: [] } }
+  await catalogs.untilKnown(names.catalogs)
+  const targets = catalogs.targets()
+  const isAboutNames = asksMetadata(survey.kind, names, (catalog) => targets.local.has(catalog))
   const isAllHere = names.catalogs.every((catalog) => targets.local.has(catalog))
   const reachedBy = (target: ClusterTarget): readonly ClusterView[] =>
     clusters.filter((cluster) => isTarget(cluster, target))
   const decision = await decideWithFacts(
-    delegation.rules(),
+    isAboutNames ? delegation.rules().filter((rule) => rule.route.to === 'reject') : delegation.rules(),
     {
       user: identity.user,
       groups: identity.groups,
@@ -70,29 +86,45 @@ export async function routeStatement(delegation: Delegation, query: RoutedQuery)
       written: names.written,
       unresolved: names.unresolved,
     },
-    { ...targets, isOpen: (route) => isOpen(clusters, route) },
+    {
+      ...targets,
+      ...(isAboutNames && { local: new Set(names.catalogs) }),
+      isOpen: (route) => isOpen(clusters, route),
+    },
     {
       bytes: async () => (isAllHere ? query.bytesHere() : undefined),
       async mirrorFault(route) {
         const reached = reachedBy(route)
         // A statement that can run here does so if it may not be sent.
-        const fault = isAllHere ? faultOf(() => checkSendable(query, names, reached)) : undefined
+        const fault = isAllHere ? faultOf(() => checkAllRights(query, names, reached)) : undefined
         return fault ?? differingMirror(delegation, query, names, { route, group: reached[0]?.group, targets })
       },
     },
   )
   const routed = routedTo(delegation, decision, survey)
-  if (routed.to === 'local' || routed.to === 'reject') return routed
+  if (routed.to === 'local' || routed.to === 'reject') return { routed }
   const reached = reachedBy(targetOf(routed))
-  checkSendable(query, names, reached)
-  return { ...routed, checked: query.rightsOf === undefined || !reached.every(decidesItself) }
+  const rightsOf = checkSendable(query, names, reached)
+  const analysed =
+    survey.kind === 'Query' && routed.readOnly && routed.grade !== 'unchecked'
+      ? await analyseForCluster({
+          analysis: query.analysis,
+          catalogs: catalogs.at(targetOf(routed)),
+          user: identity.user,
+          rightsOf,
+        })
+      : undefined
+  if (!analysed && rightsOf) checkAllColumns(query, rightsOf, names)
+  const checked = query.rightsOf === undefined || !reached.every(decidesItself)
+  return analysed ? { routed: { ...routed, checked, grade: 'analysed' }, analysed } : { routed: { ...routed, checked } }
 }
 
 /**
- * Checks that a statement may be sent to clusters.
+ * Checks that a statement may be sent to clusters, except for the rights on columns.
+ * @returns the rights to check; undefined where none are checked
  * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED
  */
-function checkSendable(query: RoutedQuery, names: FullNames, reached: readonly ClusterView[]): void {
+function checkSendable(query: RoutedQuery, names: FullNames, reached: readonly ClusterView[]): RightsOf | undefined {
   const { submission, rightsOf } = query
   const { session } = submission
   if (session.transactionId !== undefined && session.transactionId.toUpperCase() !== 'NONE')
@@ -100,7 +132,18 @@ function checkSendable(query: RoutedQuery, names: FullNames, reached: readonly C
   checkPrepared(session)
   // A cluster that decides by its own rules for the user of the statement needs no check here. A routing rule may send
   // statements that cannot be checked.
-  if (rightsOf && !reached.every(decidesItself) && !names.unresolved) checkRights(query, rightsOf, names)
+  if (!rightsOf || reached.every(decidesItself) || names.unresolved) return undefined
+  checkNames(query, rightsOf, names)
+  return rightsOf
+}
+
+/**
+ * Checks that a statement may be sent to clusters, and the rights on all columns of its tables.
+ * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED
+ */
+function checkAllRights(query: RoutedQuery, names: FullNames, reached: readonly ClusterView[]): void {
+  const rightsOf = checkSendable(query, names, reached)
+  if (rightsOf) checkAllColumns(query, rightsOf, names)
 }
 
 /** The message of the error that a check throws; undefined if it throws none. */
@@ -131,9 +174,10 @@ async function differingMirror(
       ? [{ catalog, schema, table }]
       : [],
   )
+  const metadata = delegation.catalogs.metadataOf(group)
   return mirrorFault(mirrored, routeText(route), {
     tableHere: ({ catalog, schema, table }) => tableHere(catalog, schema, table),
-    columnsThere: (table) => delegation.columnsAt(group, table),
+    columnsThere: ({ catalog, schema, table }) => metadata.columns(catalog, schema, table),
   })
 }
 
@@ -162,7 +206,7 @@ function routedTo(
       return {
         to: taken.to,
         name: taken.to === 'group' ? taken.group : taken.cluster,
-        // This server does not know the functions and types of the cluster, so it does not analyse the statement.
+        // The statement is not analysed yet.
         grade: grade === 'analysed' ? 'named' : grade,
         readOnly,
         ...(explains?.asText ? { explains: true } : {}),
@@ -181,7 +225,7 @@ function isOpen(clusters: readonly ClusterView[], route: Route): boolean {
 }
 
 /** The full names of a statement's tables, and its catalogs. */
-interface FullNames {
+export interface FullNames {
   readonly reads: readonly NameAsWritten[]
   readonly writes: readonly NameAsWritten[]
   readonly catalogs: readonly string[]
@@ -189,7 +233,7 @@ interface FullNames {
   readonly unresolved: boolean
 }
 
-function fullNames(
+export function fullNames(
   { reads, writes, catalogs, usesSessionCatalog, unresolved, readOnly }: StatementSurvey,
   { catalog, schema }: { readonly catalog?: string | undefined; readonly schema?: string | undefined },
 ): FullNames {
@@ -205,37 +249,6 @@ function fullNames(
   // A change without a table is one of schemas or of other objects.
   const changed = readOnly || allWrites.length > 0 ? allWrites.flatMap(catalogOf) : allCatalogs
   return { reads: allReads, writes: allWrites, catalogs: allCatalogs, written: [...new Set(changed)], unresolved }
-}
-
-/**
- * The catalogs of this server, of each cluster and of each group. A group has the catalogs that all of its clusters
- * have.
- */
-async function catalogsOf(delegation: Delegation, clusters: readonly ClusterView[]): Promise<GroupCatalogs> {
-  const local = new Set(delegation.localCatalogs())
-  const byCluster = new Map(
-    await Promise.all(
-      clusters.map(async (cluster): Promise<readonly [string, RemoteCatalogs]> => {
-        const given = [...(await delegation.catalogsOf(cluster))]
-        const own = given.filter((name) => !local.has(name) && !OWN_CATALOGS.has(name))
-        return [cluster.name, { own: new Set(own), mirrors: cluster.mirrors }]
-      }),
-    ),
-  )
-  const groups = new Map<string, RemoteCatalogs>()
-  for (const { name, group } of clusters) {
-    const { own, mirrors } = byCluster.get(name)!
-    const before = groups.get(group)
-    groups.set(
-      group,
-      before ? { own: common(before.own, own), mirrors: common(before.mirrors, mirrors) } : { own, mirrors },
-    )
-  }
-  return { local, groups, clusters: byCluster }
-}
-
-function common(a: ReadonlySet<string>, b: ReadonlySet<string>): ReadonlySet<string> {
-  return new Set([...a].filter((one) => b.has(one)))
 }
 
 /**
@@ -255,11 +268,11 @@ type Statement = NonNullable<StatementSurvey['kind']>
 const CHECKABLE = new Set<Statement>(['Query', 'ShowColumns', 'Insert', 'Delete', 'Update', 'Merge'])
 
 /**
- * Checks the rights on every table that the statement names, on all of their columns: which of them it reads is not
- * known here. All other statements are refused.
- * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED for a table with a row filter or a mask for this user
+ * Checks the parts of a statement whose rights do not depend on its columns. Statements whose rights are not known here
+ * are refused.
+ * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED, also for a table with a row filter or a mask for this user
  */
-function checkRights({ identity, survey, submission }: RoutedQuery, rightsOf: RightsOf, names: FullNames): void {
+function checkNames({ identity, survey, submission }: RoutedQuery, rightsOf: RightsOf, names: FullNames): void {
   const { session } = submission
   const access = accessOf({ rightsOf, user: identity.user })
   if (!access) return
@@ -268,21 +281,30 @@ function checkRights({ identity, survey, submission }: RoutedQuery, rightsOf: Ri
     throw unsupported('only queries, DESCRIBE, INSERT, DELETE, UPDATE and MERGE are sent to a cluster')
   if (session.path !== undefined) throw unsupported('a statement with a path is not sent to a cluster')
   for (const catalog of names.catalogs) access.checkCatalog(catalog)
-  for (const parts of names.reads) {
-    const name = checkedName(parts, rightsOf, identity.user)
-    refusePolicies(access, name)
-    access.checkSelect(name, new Set())
+  for (const parts of [...names.reads, ...names.writes]) {
+    const name = sendableName(parts)
+    if (access.policies(name)) throw sentWithPolicy(parts.join('.'))
   }
-  for (const parts of names.writes) {
-    const name = checkedName(parts, rightsOf, identity.user)
-    refusePolicies(access, name)
-    checkChange(access, name, kind)
-  }
+  for (const parts of names.writes) checkChange(access, sendableName(parts), kind)
   const given = new Set(session.propertyRules?.given)
   for (const property of Object.keys(session.properties)) {
     const [name, catalog] = property.split('.').reverse()
     if (!given.has(property)) access.checkSetProperty(catalog, name!)
   }
+}
+
+/**
+ * Checks the rights on all columns of every table that the statement names: which of them it reads is not known here.
+ * @throws EngineError PERMISSION_DENIED
+ */
+function checkAllColumns({ identity }: RoutedQuery, rightsOf: RightsOf, names: FullNames): void {
+  const access = accessOf({ rightsOf, user: identity.user })
+  for (const parts of [...names.reads, ...names.writes]) {
+    const { catalog, schema, table } = sendableName(parts)
+    if (rightsOf(identity.user).table(catalog, schema, table).restricted.size > 0)
+      throw accessDenied(`Cannot select all columns of table ${parts.join('.')}`)
+  }
+  for (const parts of names.reads) access?.checkSelect(sendableName(parts), new Set())
 }
 
 function unsupported(what: string): EngineError {
@@ -292,22 +314,15 @@ function unsupported(what: string): EngineError {
 type Access = NonNullable<ReturnType<typeof accessOf>>
 type TableName = Parameters<Access['checkTable']>[0]
 
-function checkedName(parts: NameAsWritten, rightsOf: RightsOf, user: string): TableName {
+/** The name of a table whose rights the rules of this server decide. */
+function sendableName(parts: NameAsWritten): TableName {
   const [catalog, schema, table] = parts
   if (parts.length !== 3 || catalog === undefined || schema === undefined || table === undefined)
     throw new EngineError('MISSING_CATALOG_NAME', `Table ${parts.join('.')} needs a catalog and a schema`)
   // A cluster does not filter these by the rules of this server.
   if (schema === 'information_schema' || table.includes('$'))
     throw unsupported(`table ${parts.join('.')} of a cluster cannot be read`)
-  if (rightsOf(user).table(catalog, schema, table).restricted.size > 0)
-    throw accessDenied(`Cannot select all columns of table ${parts.join('.')}`)
   return { catalog, schema, table }
-}
-
-function refusePolicies(access: Access, name: TableName): void {
-  const { catalog, schema, table } = name
-  if (access.policies(name))
-    throw unsupported(`table ${catalog}.${schema}.${table} with a row filter or a column mask is not sent to a cluster`)
 }
 
 /** Checks the privilege for a change. */

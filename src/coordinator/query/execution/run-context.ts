@@ -18,6 +18,7 @@ import type { ResponseHeader } from '../session/session-headers.ts'
 import type { Admission } from './admission.ts'
 import type { Analysis } from './analysis.ts'
 import type { Completion } from './completion.ts'
+import { leftOutWarning } from './left-out-warning.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import type { Figures } from './figures.ts'
 import type { HeldLimits } from './held-limits.ts'
@@ -128,7 +129,11 @@ export function createRunContext(parts: ExecutionParts): RunContext {
       // The query may list queries, and it is itself in that list.
       recorder.flush()
       await recorder.first
-      const load = () => loadSplits(deps.catalogs, stage, askerOf(deps, query.identity, held.owner))
+      const asker: Asker = {
+        ...askerOf(deps, query.identity, held.owner),
+        onLeftOut: (catalog, reason) => completion.warn(leftOutWarning(`Catalog '${catalog}' is left out: ${reason}`)),
+      }
+      const load = () => loadSplits(deps.catalogs, stage, asker)
       const splits = await (deps.withinSpan ? deps.withinSpan(parts.spanContext('query', queryId), load) : load())
       work.signal.throwIfAborted()
       return splits

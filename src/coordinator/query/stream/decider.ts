@@ -97,9 +97,9 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
       return [{ type: 'QueryRecovered', time: at, data: command.data }]
     case 'FinishQuery':
       // All rows exactly once: a query with an incomplete result cannot finish, and a prepared write finishes with its
-      // commit.
+      // commit. The pages of a delegated query are in no event.
       return planned &&
-        (state.resultComplete || state.planned?.columns.length === 0) &&
+        (state.resultComplete || state.planned?.columns.length === 0 || state.planned?.route === 'delegated') &&
         (!state.write || isCommitted(state))
         ? [{ type: 'QueryFinished', time: at, data: command.data }]
         : []

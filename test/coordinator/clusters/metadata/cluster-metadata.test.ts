@@ -7,33 +7,44 @@ class NoAnswer extends QuipuError {
   readonly retry = 'later'
 }
 
-const COLUMNS = `SELECT table_name, column_name, data_type, is_nullable FROM "hive".information_schema.columns WHERE table_schema = 'sales' ORDER BY table_name, ordinal_position`
+const ALL_COLUMNS = `SELECT table_name, column_name, data_type, is_nullable, comment, extra_info FROM "hive".information_schema.columns WHERE table_schema = 'sales' ORDER BY table_name, ordinal_position`
+const columnsOf = (table: string): string => ALL_COLUMNS.replace(' ORDER BY', ` AND table_name = '${table}' ORDER BY`)
+const SCHEMAS = 'SELECT schema_name FROM "hive".information_schema.schemata'
+const tablesIn = (catalog: string, where = ''): string =>
+  `SELECT table_schema, table_name, table_type FROM ${catalog}.information_schema.tables${where}`
+const TABLES = tablesIn('"hive"', ` WHERE table_schema = 'sales'`)
 
 /** A stand-in for the clusters of a group: it answers statements from a table of answers. */
 function standIn() {
   const answers: Record<string, readonly (readonly unknown[])[] | Error> = {
     'SHOW CATALOGS': [['hive'], ['system']],
-    'SHOW SESSION': [
-      ['hive.parquet_small_file_threshold', '3MB', '3MB', 'varchar', 'A description'],
-      ['query_priority', '1', '1', 'integer', 'A description'],
+    [SCHEMAS]: [['information_schema'], ['Sales']],
+    [TABLES]: [
+      ['sales', 'orders', 'BASE TABLE'],
+      ['sales', 'View', 'VIEW'],
     ],
-    'SELECT schema_name FROM "hive".information_schema.schemata': [['information_schema'], ['sales']],
-    [`SELECT table_name FROM "hive".information_schema.tables WHERE table_schema = 'sales'`]: [['orders'], ['view']],
-    [COLUMNS]: [
-      ['orders', 'id', 'bigint', 'NO'],
-      ['orders', 'note', 'varchar(20)', 'YES'],
-      ['view', 'x', 'array(row(a bigint))', 'YES'],
+    [columnsOf('orders')]: [
+      ['orders', 'id', 'bigint', 'NO', null, 'partition key'],
+      ['orders', 'Note', 'varchar(20)', 'YES', 'A note', null],
+    ],
+    [columnsOf('other')]: [],
+    [ALL_COLUMNS]: [
+      ['orders', 'id', 'bigint', 'NO', null, null],
+      ['view', 'x', 'array(row(a bigint))', 'YES', null, null],
     ],
   }
   const asked: string[] = []
   let clock = 0
   let cluster: string | undefined = 'trino-a'
+  let second: string | undefined
   let gate: Promise<void> | undefined
-  const metadata = createClusterMetadata<string>({
+  const made = createClusterMetadata<string>({
     group: 'big',
-    anyCluster: () => cluster,
-    async runOnCluster(name, sql) {
-      asked.push(`${name}: ${sql}`)
+    nameOf: (name) => name,
+    open: () => [...(cluster === undefined ? [] : [cluster]), ...(second === undefined ? [] : [second])],
+    async runOnCluster(name, sql, user) {
+      asked.push(user === undefined ? `${name}: ${sql}` : `${user} at ${name}: ${sql}`)
+      if (name === 'broken') throw new NoAnswer('connection refused')
       const answer = answers[sql]
       await gate
       if (answer === undefined) throw new Error(`unexpected statement: ${sql}`)
@@ -43,7 +54,9 @@ function standIn() {
     now: () => clock,
   })
   return {
-    metadata,
+    metadata: made.of(undefined),
+    made,
+    setSecond: (name: string) => void (second = name),
     answers,
     asked,
     pass: (ms: number) => void (clock += ms),
@@ -61,42 +74,72 @@ function standIn() {
 }
 
 describe('The metadata of a group of clusters', () => {
-  it('comes from statements in the SQL of Trino', async () => {
+  it('comes from statements in the SQL of Trino, with names in lower case', async () => {
     const { metadata } = standIn()
-    expect(await metadata.catalogs()).toEqual(['hive', 'system'])
     expect(await metadata.schemas('hive')).toEqual(['information_schema', 'sales'])
-    expect(await metadata.tables('hive', 'sales')).toEqual(['orders', 'view'])
-    expect(await metadata.columns('hive', 'sales', 'orders')).toEqual([
-      { name: 'id', type: 'bigint', nullable: false },
-      { name: 'note', type: 'varchar(20)', nullable: true },
+    expect(await metadata.tables('hive', 'sales')).toEqual([
+      { schema: 'sales', table: 'orders', kind: 'TABLE' },
+      { schema: 'sales', table: 'view', kind: 'VIEW' },
     ])
-    expect(await metadata.columns('hive', 'sales', 'view')).toMatchObject([{ type: 'array(row(a bigint))' }])
+    expect(await metadata.columns('hive', 'sales', 'orders')).toEqual([
+      { name: 'id', type: 'bigint', nullable: false, partitionKey: true },
+      { name: 'note', type: 'varchar(20)', nullable: true, comment: 'A note' },
+    ])
     expect(await metadata.columns('hive', 'sales', 'other')).toBeUndefined()
-    expect(await metadata.sessionProperties()).toEqual(new Set(['hive.parquet_small_file_threshold', 'query_priority']))
+    expect([...(await metadata.allColumns('hive', 'sales')).keys()]).toEqual(['orders', 'view'])
   })
 
   it('quotes names of catalogs and schemas in its statements', async () => {
     const { metadata, answers, asked } = standIn()
-    answers[`SELECT table_name FROM "a""b".information_schema.tables WHERE table_schema = 'it''s'`] = []
+    answers[tablesIn('"a""b"', ` WHERE table_schema = 'it''s'`)] = []
     expect(await metadata.tables('a"b', "it's")).toEqual([])
     expect(asked).toHaveLength(1)
   })
 
-  it('is read once for all columns of a schema, and for callers at the same time', async () => {
+  it('is read once for callers at the same time, and a whole list serves its parts', async () => {
     const { metadata, asked } = standIn()
-    await Promise.all(['orders', 'view', 'other'].map((table) => metadata.columns('hive', 'sales', table)))
-    await metadata.columns('hive', 'sales', 'orders')
-    expect(asked).toEqual([`trino-a: ${COLUMNS}`])
+    await Promise.all(['orders', 'orders'].map((table) => metadata.columns('hive', 'sales', table)))
+    expect(asked).toEqual([`trino-a: ${columnsOf('orders')}`])
+    await metadata.allColumns('hive', 'sales')
+    await metadata.columns('hive', 'sales', 'view')
+    expect(asked).toHaveLength(2)
+  })
+
+  it('is read for each user where the clusters decide about rights', async () => {
+    const { made, asked } = standIn()
+    await made.of('ana').schemas('hive')
+    await made.of('bo').schemas('hive')
+    await made.of('ana').schemas('hive')
+    expect(asked).toEqual([`ana at trino-a: ${SCHEMAS}`, `bo at trino-a: ${SCHEMAS}`])
+  })
+
+  it('comes from another cluster of the group if the first does not answer', async () => {
+    const { metadata, asked, setCluster, setSecond } = standIn()
+    setCluster('broken')
+    setSecond('trino-b')
+    expect(await metadata.schemas('hive')).toHaveLength(2)
+    expect(asked).toEqual([`broken: ${SCHEMAS}`, `trino-b: ${SCHEMAS}`])
+  })
+
+  it('is read by 8 statements at a time', async () => {
+    const { metadata, answers, asked, hold } = standIn()
+    const release = hold()
+    for (let i = 0; i < 20; i++) answers[tablesIn('"hive"', ` WHERE table_schema = 's${i}'`)] = []
+    const all = Array.from({ length: 20 }, (_, i) => metadata.tables('hive', `s${i}`))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(asked).toHaveLength(8)
+    release()
+    expect(await Promise.all(all)).toHaveLength(20)
   })
 
   it('is fresh for 60 seconds', async () => {
     const { metadata, answers, asked, pass } = standIn()
-    await metadata.catalogs()
-    answers['SHOW CATALOGS'] = [['hive']]
+    await metadata.schemas('hive')
+    answers[SCHEMAS] = [['sales']]
     pass(59_999)
-    expect(await metadata.catalogs()).toEqual(['hive', 'system'])
+    expect(await metadata.schemas('hive')).toHaveLength(2)
     pass(1)
-    expect(await metadata.catalogs()).toEqual(['hive'])
+    expect(await metadata.schemas('hive')).toEqual(['sales'])
     expect(asked).toHaveLength(2)
   })
 
@@ -105,48 +148,48 @@ describe('The metadata of a group of clusters', () => {
     async (how) => {
       const { metadata, answers, asked, pass, setCluster } = standIn()
       await metadata.schemas('hive')
-      const sql = 'SELECT schema_name FROM "hive".information_schema.schemata'
-      const before = answers[sql]!
+      const before = answers[SCHEMAS]!
       if (how === 'no cluster is there') setCluster(undefined)
-      else answers[sql] = new NoAnswer('connection refused')
+      else answers[SCHEMAS] = new NoAnswer('connection refused')
       pass(60_000)
       for (let times = 0; times < 3; times++) expect(await metadata.schemas('hive')).toHaveLength(2)
       expect(asked).toHaveLength(how === 'no cluster is there' ? 1 : 2)
       pass(539_999)
       expect(await metadata.schemas('hive')).toHaveLength(2)
       pass(5_000)
-      await expect(metadata.schemas('hive')).rejects.toMatchObject({
+      const refused = {
         errorName: 'NO_NODES_AVAILABLE',
         retry: 'later',
-        message: expect.stringContaining("group 'big'"),
-      })
+        message: expect.stringContaining("group 'big'") as string,
+      }
+      await expect(metadata.schemas('hive')).rejects.toMatchObject(refused)
+      const askedSoFar = asked.length
+      await expect(metadata.schemas('hive')).rejects.toMatchObject(refused)
+      expect(asked).toHaveLength(askedSoFar)
       setCluster('trino-b')
-      answers[sql] = before
+      answers[SCHEMAS] = before
+      pass(5_000)
       expect(await metadata.schemas('hive')).toHaveLength(2)
-      expect(asked.at(-1)).toBe(`trino-b: ${sql}`)
+      expect(asked.at(-1)).toBe(`trino-b: ${SCHEMAS}`)
     },
   )
 
-  it('is read again as soon as the cluster is back', async () => {
-    const { metadata, answers, pass, setCluster } = standIn()
-    await metadata.catalogs()
-    pass(60_000)
+  it('is read at once when a group that was away is back', async () => {
+    const { metadata, setCluster } = standIn()
     setCluster(undefined)
-    await metadata.catalogs()
+    await expect(metadata.schemas('hive')).rejects.toMatchObject({ errorName: 'NO_NODES_AVAILABLE' })
     setCluster('trino-a')
-    answers['SHOW CATALOGS'] = [['hive']]
-    pass(5_000)
-    expect(await metadata.catalogs()).toEqual(['hive'])
+    expect(await metadata.schemas('hive')).toHaveLength(2)
   })
 
   it('is not kept when the cluster answers with an error, and the caller gets this error', async () => {
     const { metadata, answers, pass } = standIn()
-    const sql = `SELECT table_name FROM "hive".information_schema.tables WHERE table_schema = 'sales'`
     await metadata.tables('hive', 'sales')
     pass(60_000)
-    answers[sql] = new EngineError('CATALOG_NOT_FOUND', "Catalog 'hive' not found")
+    answers[TABLES] = new EngineError('CATALOG_NOT_FOUND', "Catalog 'hive' not found")
     await expect(metadata.tables('hive', 'sales')).rejects.toMatchObject({ errorName: 'CATALOG_NOT_FOUND' })
-    answers[sql] = new NoAnswer('connection refused')
+    pass(5_000)
+    answers[TABLES] = new NoAnswer('connection refused')
     await expect(metadata.tables('hive', 'sales')).rejects.toMatchObject({ errorName: 'NO_NODES_AVAILABLE' })
   })
 
@@ -155,46 +198,96 @@ describe('The metadata of a group of clusters', () => {
     [{ catalog: 'hive', schema: 'other' }, []],
     [{ catalog: 'hive' }, ['schemata', 'tables', 'columns']],
     [{ catalog: 'pg' }, []],
-    [{}, ['CATALOGS', 'SESSION', 'schemata', 'tables', 'columns']],
+    [{}, ['schemata', 'tables', 'columns']],
   ])('is read again after a change of %j as far as the change reaches', async (changed, again) => {
-    const { metadata, asked } = standIn()
+    const { made, metadata, asked } = standIn()
     const readAll = async (): Promise<void> => {
-      await metadata.catalogs()
-      await metadata.sessionProperties()
       await metadata.schemas('hive')
       await metadata.tables('hive', 'sales')
       await metadata.columns('hive', 'sales', 'orders')
     }
     await readAll()
     asked.length = 0
-    metadata.drop(changed)
+    made.drop(changed)
     await readAll()
-    expect(asked.map((sql) => /(CATALOGS|SESSION|schemata|tables|columns)(?: WHERE|$)/.exec(sql)?.[1])).toEqual(again)
+    expect(asked.map((sql) => /(schemata|tables|columns)(?: WHERE|$)/.exec(sql)?.[1])).toEqual(again)
   })
 
   it('does not come from a read that began before a change', async () => {
-    const { metadata, answers, hold } = standIn()
-    const sql = `SELECT table_name FROM "hive".information_schema.tables WHERE table_schema = 'sales'`
+    const { made, metadata, answers, hold } = standIn()
     const release = hold()
-    const old = metadata.tables('hive', 'sales')
-    metadata.drop({ catalog: 'hive', schema: 'sales' })
-    answers[sql] = [['orders'], ['view'], ['new']]
-    const after = metadata.tables('hive', 'sales')
+    const old = metadata.schemas('hive')
+    await new Promise((resolve) => setImmediate(resolve))
+    made.drop({ catalog: 'hive' })
+    answers[SCHEMAS] = [['sales'], ['new']]
+    const after = metadata.schemas('hive')
     release()
-    expect(await old).toEqual(['orders', 'view'])
-    expect(await after).toEqual(['orders', 'view', 'new'])
-    expect(await metadata.tables('hive', 'sales')).toEqual(['orders', 'view', 'new'])
+    expect(await old).toEqual(['information_schema', 'sales'])
+    expect(await after).toEqual(['sales', 'new'])
+    expect(await metadata.schemas('hive')).toEqual(['sales', 'new'])
   })
 
-  it('fails with an error of the cluster if its rows have another form', async () => {
+  it.each([[[[1]]], [[['x', 'y']]], [[[null]]]])('fails with an error of the cluster for rows %j', async (rows) => {
     const { metadata, answers } = standIn()
-    answers['SHOW CATALOGS'] = [[1]]
-    await expect(metadata.catalogs()).rejects.toMatchObject({ errorName: 'REMOTE_TASK_ERROR' })
+    answers[TABLES] = rows
+    await expect(metadata.tables('hive', 'sales')).rejects.toMatchObject({ errorName: 'REMOTE_TASK_ERROR' })
   })
 
   it('reports a bug as it is', async () => {
     const { metadata, answers } = standIn()
-    answers['SHOW CATALOGS'] = new TypeError('a bug')
-    await expect(metadata.catalogs()).rejects.toThrow(TypeError)
+    answers[SCHEMAS] = new TypeError('a bug')
+    await expect(metadata.schemas('hive')).rejects.toThrow(TypeError)
+  })
+})
+
+describe('The catalogs of a cluster', () => {
+  it('are given at once, and read in the background', async () => {
+    const { made, answers, pass } = standIn()
+    expect(made.catalogs('trino-a')).toBeUndefined()
+    await made.listed('trino-a')
+    expect(made.catalogs('trino-a')).toEqual(new Set(['hive', 'system']))
+    answers['SHOW CATALOGS'] = [['hive']]
+    pass(60_000)
+    expect(made.catalogs('trino-a')).toEqual(new Set(['hive', 'system']))
+    await made.listed('trino-a')
+    expect(made.catalogs('trino-a')).toEqual(new Set(['hive']))
+  })
+
+  it.each([new NoAnswer('connection refused'), new EngineError('PERMISSION_DENIED', 'Access Denied'), [[7]]])(
+    'stay as they were while the cluster answers with %s',
+    async (answer) => {
+      const { made, answers, asked, pass } = standIn()
+      made.catalogs('trino-a')
+      await made.listed('trino-a')
+      answers['SHOW CATALOGS'] = answer
+      for (let times = 0; times < 3; times++) {
+        pass(3_600_000)
+        made.catalogs('trino-a')
+        await made.listed('trino-a')
+        expect(made.catalogs('trino-a')).toEqual(new Set(['hive', 'system']))
+      }
+      expect(asked).toHaveLength(4)
+    },
+  )
+
+  it('are not asked for again for 5 s after a cluster did not list them', async () => {
+    const { made, answers, asked, pass } = standIn()
+    answers['SHOW CATALOGS'] = new NoAnswer('connection refused')
+    for (let times = 0; times < 3; times++) {
+      expect(made.catalogs('trino-a')).toBeUndefined()
+      await made.listed('trino-a')
+    }
+    expect(asked).toHaveLength(1)
+    pass(5_000)
+    made.catalogs('trino-a')
+    expect(asked).toHaveLength(2)
+  })
+
+  it('are refused if they are too many', async () => {
+    const { made, answers } = standIn()
+    answers['SHOW CATALOGS'] = Array.from({ length: 1_001 }, (_, i) => [`c${i}`])
+    made.catalogs('trino-a')
+    await made.listed('trino-a')
+    expect(made.catalogs('trino-a')).toBeUndefined()
   })
 })

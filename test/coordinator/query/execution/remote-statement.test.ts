@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import type { Cluster, ClusterDirectory, ClusterView } from '../../../../src/coordinator/clusters/cluster.ts'
 import {
   AnswerNotRead,
@@ -9,13 +10,13 @@ import {
   type RemoteUri,
 } from '../../../../src/coordinator/clusters/relay/relay-port.ts'
 import { createAddressSeal } from '../../../../src/coordinator/clusters/relay/sealed-address.ts'
-import type { FrontEndThreads } from '../../../../src/coordinator/front-end-threads/front-end-threads.ts'
-import { surveyOf } from '../../../../src/coordinator/front-end-threads/survey-of.ts'
 import { createThreadedFrontEnd } from '../../../../src/coordinator/front-end-threads/threaded-front-end.ts'
+import { createClusterCatalogs } from '../../../../src/coordinator/clusters/metadata/cluster-catalogs.ts'
+import { createTrinoConnector } from '../../../../src/connectors/trino/trino-connector.ts'
 import type { Delegation } from '../../../../src/coordinator/query/execution/delegation.ts'
 import type { StatementAnswer } from '../../../../src/coordinator/query/results/statement-answer.ts'
-import { StatementText } from '../../../../src/sql/parsed-statement.ts'
 import type { RightsOf } from '../../../../src/sql/access-control.ts'
+import { createSqlFrontEnd } from '../../../../src/sql/create-front-end.ts'
 import { parseRulesFile } from '../../../../src/security/rules/rules-file.ts'
 import { deferred } from '../../../../src/shared/deferred.ts'
 import type { ClusterName } from '../../../../src/shared/ids.ts'
@@ -66,14 +67,15 @@ function answerOf(step: Step, at: number): RemoteAnswer {
   }
 }
 
-/** Does the work of a thread. On a busy machine even a short text is given to a thread. */
-const surveyHere: FrontEndThreads['run'] = async (task) => {
-  if (task.kind !== 'survey') throw new Error('a delegated statement is only surveyed')
-  return surveyOf(new StatementText(task.sql, task.preparedStatements)) as never
-}
-
-/** A coordinator with two clusters that answer as the script says. */
-function bedOf(script: Script, rightsOf?: RightsOf, fetch?: RelayPort['fetch']) {
+/**
+ * A coordinator with two clusters that answer as the script says.
+ * @param columns the rows of the clusters' `information_schema.columns`; absent: the clusters do not give them
+ */
+function bedOf(
+  script: Script,
+  rightsOf?: RightsOf,
+  { fetch, columns }: { readonly fetch?: RelayPort['fetch']; readonly columns?: readonly (readonly unknown[])[] } = {},
+) {
   const log = new MemoryLog()
   const clusters = Object.keys(script).map(clusterNamed)
   const posted: string[] = []
@@ -111,11 +113,20 @@ function bedOf(script: Script, rightsOf?: RightsOf, fetch?: RelayPort['fetch']) 
     seal: createAddressSeal(Buffer.alloc(32, 3)),
     clock: { now: () => Date.now(), monotonicMs: () => performance.now() },
     rules: () => [],
-    localCatalogs: () => ['tpch'],
-    catalogsOf: async ({ catalogs }) => catalogs!,
-    columnsAt: async () => undefined,
+    catalogs: createClusterCatalogs({
+      clusters: { list: () => clusters },
+      local: { names: () => ['tpch'], get: () => undefined },
+      connect: createTrinoConnector,
+      runOnCluster: ({ name }, sql) =>
+        Promise.resolve(columns ?? []).then((rows) => {
+          if (!columns || !sql.includes('.columns ')) throw new ClusterLost(name, 'unreachable', 'does not answer')
+          return rows
+        }),
+      now: () => performance.now(),
+    }),
   }
-  const frontEnd = createThreadedFrontEnd({ run: surveyHere })
+  // Without a limit of time here, a busy machine needs no thread.
+  const frontEnd = createThreadedFrontEnd({ run: () => Promise.reject(new Error('no thread')) }, createSqlFrontEnd())
   const bed = createStatementBed({
     log,
     deps: { delegation, frontEnd, objectsOf: () => rightsOf, filesInForce: () => FILES },
@@ -274,7 +285,7 @@ describe('A delegated statement', () => {
 
   it('has one request at its cluster at a time, however many requests for one page its client sends', async () => {
     const answers = openAnswers()
-    const bed = bedOf({ a: [] }, undefined, answers.fetch)
+    const bed = bedOf({ a: [] }, undefined, { fetch: answers.fetch })
     const { queryId } = await bed.submit(READ)
     const polls = await Promise.all(Array.from({ length: 20 }, () => bed.service.poll(queryId, 0, 200)))
     expect(answers.most).toBe(1)
@@ -288,7 +299,7 @@ describe('A delegated statement', () => {
 
   it('ends the request for a page whose reader stopped, or whose next page is requested', async () => {
     const answers = openAnswers()
-    const bed = bedOf({ a: [] }, undefined, answers.fetch)
+    const bed = bedOf({ a: [] }, undefined, { fetch: answers.fetch })
     const { queryId } = await bed.submit(READ)
     const silent = relayedOf(await bed.service.poll(queryId, 0, 1_000))
     const again = await pollUntilRelayed(() => bed.service.poll(queryId, 0, 600))
@@ -304,7 +315,7 @@ describe('A delegated statement', () => {
 
   it('passes the rows of a large last answer on, and its end once the end of the query is in the log', async () => {
     const answers = openAnswers({ last: 0, partBytes: 40_000 })
-    const bed = bedOf({ a: [] }, undefined, answers.fetch)
+    const bed = bedOf({ a: [] }, undefined, { fetch: answers.fetch })
     const { queryId } = await bed.submit(READ)
     const first = relayedOf(await bed.service.poll(queryId, 0, 1_000))
     const typesOf = () => [...bed.log.streams.values()][0]!.map(({ type }) => type)
@@ -356,15 +367,72 @@ describe('A delegated statement under access rules', () => {
     ['the table is hidden', { ...all, privileges: [] }, 'SELECT * FROM (TABLE hive.s.t)', 'PERMISSION_DENIED'],
     ['a function of the cluster takes part', all, 'SELECT * FROM TABLE(hive.system.query(q => 1))', 'NOT_SUPPORTED'],
     ['the function may be found by the path', all, 'SELECT * FROM hive.s.t, TABLE(query(q => 1))', 'NOT_SUPPORTED'],
-    ['it reads names of the cluster', all, 'SELECT * FROM hive.information_schema.columns', 'NOT_SUPPORTED'],
     ['it replaces a table', all, 'CREATE OR REPLACE TABLE hive.s.t AS SELECT 1 AS a', 'NOT_SUPPORTED'],
     ['it shows the text of a view', all, 'SHOW CREATE VIEW hive.s.t', 'NOT_SUPPORTED'],
     ['it makes a function', all, 'CREATE FUNCTION hive.s.f(x bigint) RETURNS bigint RETURN x', 'NOT_SUPPORTED'],
-    ['it lists tables of the cluster', all, 'SHOW TABLES FROM hive.s', 'NOT_SUPPORTED'],
   ])('never runs at a cluster if %s', async (_when, rule, sql, errorName) => {
     const bed = bedOf({ a: ['last'] }, rights([rule]))
     const { last } = await follow(bed, sql)
     expect(failureOf(last)).toMatchObject({ errorName })
+    expect(bed.posted).toEqual([])
+  })
+
+  const COLUMNS = [
+    ['t', 'a', 'bigint', 'YES', null, null],
+    ['t', 'b', 'varchar', 'YES', null, null],
+    ['t', 'odd', 'objectid', 'YES', null, null],
+  ]
+  const withoutB = { ...all, columns: [{ name: 'b', allow: false }] }
+  const planned = z.object({ routed: z.object({ grade: z.string() }) })
+  const gradeOf = (bed: Bed): string => {
+    const [stream] = [...bed.log.streams.values()]
+    return planned.parse(stream!.find(({ type }) => type === 'QueryPlanned')!.data).routed.grade
+  }
+
+  it.each([
+    ['each column that it reads is known and may be read', 'SELECT a FROM hive.s.t', withoutB],
+    ['names are quoted and in other case', 'SELECT "T"."A" FROM HIVE."s".T', withoutB],
+    ['it executes a text', `EXECUTE IMMEDIATE 'SELECT a FROM hive.s.t'`, withoutB],
+    ['it explains a query', 'EXPLAIN SELECT a FROM hive.s.t', withoutB],
+  ])('analysed, if %s', async (_when, sql, rule) => {
+    const columns = COLUMNS.filter(([, , type]) => type !== 'objectid')
+    const bed = bedOf({ a: ['last'] }, rights([rule]), { columns })
+    const { last } = await follow(bed, sql)
+    expect(failureOf(last)).toBeUndefined()
+    expect(gradeOf(bed)).toBe('analysed')
+    expect(bed.posted).toEqual(['a'])
+  })
+
+  it.each([
+    ['a function is unknown here', 'SELECT st_area(a) FROM hive.s.t', COLUMNS.slice(0, 2)],
+    ['the type of a column is unknown here', 'SELECT a FROM hive.s.t', COLUMNS],
+    ['a column is unknown here', 'SELECT c FROM hive.s.t', COLUMNS.slice(0, 2)],
+    ['the columns are not known', 'SELECT a FROM hive.s.t', undefined],
+    ['the cluster gives no rows of columns', 'SELECT a FROM hive.s.t', [['t', 1]]],
+  ])('named, if %s', async (_when, sql, columns) => {
+    for (const rightsOf of [undefined, rights([all])]) {
+      const bed = bedOf({ a: ['last'] }, rightsOf, columns ? { columns } : {})
+      const { last } = await follow(bed, sql)
+      expect(failureOf(last)).toBeUndefined()
+      expect(gradeOf(bed)).toBe('named')
+    }
+    const bed = bedOf({ a: ['last'] }, rights([withoutB]), columns ? { columns } : {})
+    expect(failureOf((await follow(bed, sql)).last)).toMatchObject({ errorName: 'PERMISSION_DENIED' })
+    expect(bed.posted).toEqual([])
+  })
+
+  it.each([
+    ['SELECT b FROM hive.s.t', withoutB],
+    ['SELECT * FROM hive.s.t', withoutB],
+    ['TABLE hive.s.t', withoutB],
+    ['SELECT a FROM hive.s.t ORDER BY b', withoutB],
+    ['SELECT a FROM hive.s.t x WHERE EXISTS (SELECT 1 FROM hive.s.t WHERE b = x.b)', withoutB],
+    // The rule hides a column that is not known here: the cluster may have it by now.
+    ['SELECT * FROM hive.s.t', { ...all, columns: [{ name: 'c', allow: false }] }],
+    ['SELECT a FROM hive.s.t', { ...all, columns: [{ name: 'c', allow: false }] }],
+  ])('never with a column that is hidden: %s', async (sql, rule) => {
+    const bed = bedOf({ a: ['last'] }, rights([rule]), { columns: COLUMNS.slice(0, 2) })
+    expect(failureOf((await follow(bed, sql)).last)).toMatchObject({ errorName: 'PERMISSION_DENIED' })
     expect(bed.posted).toEqual([])
   })
 })
