@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import type { Connector, ConnectorColumn, ConnectorTable } from '../spi/connector.ts'
+import { READ_ONLY, type Connector, type ConnectorColumn, type ConnectorTable } from '../spi/connector.ts'
 import type { ServerMetadata } from '../spi/server-metadata.ts'
 
 export interface TrinoCatalog {
@@ -34,7 +34,7 @@ export function createTrinoConnector({ catalog, group, metadata, forUser }: Trin
   return {
     catalog,
     connectorName: 'trino',
-    abilities: { createSchema: false, createTable: false, insert: false, views: false, snapshots: false },
+    abilities: READ_ONLY,
     remote: { listedWithinMs: LISTED_WITHIN_MS },
     ...(forUser && { forUser: (user: string) => createTrinoConnector({ catalog, group, metadata: forUser(user) }) }),
     listSchemas: () => metadata.schemas(catalog),
