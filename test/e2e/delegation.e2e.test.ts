@@ -113,7 +113,9 @@ describe('A statement over a catalog of a cluster', () => {
     const dataOf = (type: string) => events.find((event) => event.type.startsWith(`quipu.${type}.`))?.data
     expect(dataOf('query.planned')).toMatchObject({
       route: 'delegated',
-      routed: { to: 'group', name: 'big', grade: 'named', readOnly: true, skipped: [] },
+      routed: { to: 'group', name: 'big', grade: 'analysed', readOnly: true, skipped: [] },
+      columns: [{ name: '_col0', type: 'bigint' }],
+      tables: [{ catalog: 'far', schema: 'tiny', table: 'nation' }],
     })
     const created = z
       .object({ remote: z.object({ cluster: z.string(), queryId: z.string() }) })
@@ -148,6 +150,16 @@ describe('A statement over a catalog of a cluster', () => {
     expect(inserted.error).toBeUndefined()
     expect(inserted.answers.at(-1)).toMatchObject({ updateType: 'INSERT', updateCount: 2 })
     expect((await run(gateway.url, 'SELECT a FROM warehouse.default.numbers ORDER BY a')).rows).toEqual([[1], [2], [3]])
+    const described = async () => {
+      const { rows, error } = await run(gateway.url, 'DESCRIBE warehouse.default.numbers')
+      return error?.errorName ?? rows.map(([name]) => name)
+    }
+    // This server keeps names and columns of clusters, until it sends a change of them itself.
+    expect(await described()).toEqual(['a'])
+    expect((await run(gateway.url, 'DROP TABLE warehouse.default.numbers')).error).toBeUndefined()
+    expect(await described()).toBe('TABLE_NOT_FOUND')
+    expect((await run(gateway.url, 'CREATE TABLE warehouse.default.numbers (b bigint)')).error).toBeUndefined()
+    expect(await described()).toEqual(['b'])
   })
 
   it('sets the session of the client as the cluster says', async () => {
