@@ -19,10 +19,10 @@ export const OWN_CATALOGS: ReadonlySet<string> = new Set(['system', 'jmx'])
 export interface ClusterCatalogs extends Catalogs {
   /**
    * Waits until this server or a cluster is known to have each of these catalogs. While one is missing, waits for each cluster that has
-   * never listed its catalogs, up to 5 s.
+   * never listed its catalogs, and is not UNHEALTHY, up to 5 s.
    */
   untilKnown(names: readonly string[]): Promise<void>
-  /** Waits for each cluster that has never listed its catalogs, up to 5 s. */
+  /** Waits for each cluster that has never listed its catalogs, and is not UNHEALTHY, up to 5 s. */
   untilListed(): Promise<void>
   /** The clusters that have never listed their catalogs. */
   unlisted(): readonly string[]
@@ -102,7 +102,10 @@ export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalog
   const unlisted = (): readonly ClusterView[] => clusters.list().filter((cluster) => !listOf(cluster))
 
   async function untilListed(): Promise<void> {
-    const waited = unlisted().map((cluster) => metadataOf(cluster.group).listed(cluster))
+    // A cluster that is known to be away is not waited for each time.
+    const waited = unlisted()
+      .filter(({ health }) => health !== 'UNHEALTHY')
+      .map((cluster) => metadataOf(cluster.group).listed(cluster))
     if (waited.length > 0)
       await settlesWithin(
         Promise.all(waited).then(() => {}),

@@ -53,12 +53,22 @@ export async function analyseForCluster({
   return bound && !seen.hasUnknownRestriction() ? factsOf(bound) : undefined
 }
 
+/** The most characters of the findings in an event: a statement must not fail because they are too large. */
+const MOST_CHARACTERS = 1024 * 1024
+
 function factsOf(bound: BoundStatement): AnalysedForCluster | undefined {
-  if (bound.kind === 'query')
-    return { columns: bound.columns, tables: tablesRead(bound), lineage: resultLineage(bound.lineage, bound.columns) }
-  if (bound.kind === 'explain' && bound.statement.kind === 'query')
-    return { columns: bound.columns, tables: tablesRead(bound.statement) }
-  return undefined
+  if (bound.kind !== 'query' && bound.kind !== 'explain') return undefined
+  const query = bound.kind === 'explain' ? bound.statement : bound
+  if (query.kind !== 'query') return undefined
+  const { columns } = bound
+  const tables = tablesRead(query)
+  const lineage = bound.kind === 'query' ? resultLineage(bound.lineage, columns) : undefined
+  const withoutSources = columns.map((column) => ({ ...column, lineage: [] }))
+  const forms: readonly AnalysedForCluster[] = [
+    { columns, tables, lineage },
+    { columns: withoutSources, tables },
+  ]
+  return forms.find((form) => JSON.stringify(form).length <= MOST_CHARACTERS) ?? { columns: [], tables: [] }
 }
 
 /** Gives up waiting for a catalog once the time for all its answers is over. */

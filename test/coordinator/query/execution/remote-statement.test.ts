@@ -129,7 +129,7 @@ function bedOf(
   const frontEnd = createThreadedFrontEnd({ run: () => Promise.reject(new Error('no thread')) }, createSqlFrontEnd())
   const bed = createStatementBed({
     log,
-    deps: { delegation, frontEnd, objectsOf: () => rightsOf, filesInForce: () => FILES },
+    deps: { delegation, catalogs: delegation.catalogs, frontEnd, objectsOf: () => rightsOf, filesInForce: () => FILES },
   })
   return { ...bed, log, posted, canceled, left, gets }
 }
