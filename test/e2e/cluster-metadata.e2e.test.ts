@@ -67,7 +67,7 @@ const gateway = serverOfFile('error', (own) => {
     QUIPU_AUTHENTICATION: 'password',
     QUIPU_PASSWORD_FILE: passwords,
     QUIPU_CLUSTERS_DIR: clusters,
-    QUIPU_CLUSTERS_BEAT_MS: '200',
+    QUIPU_CLUSTERS_BEAT_MS: '1s',
     QUIPU_ACCESS_RULES_FILE: join(own.folder, 'rules.json'),
   }
 })
@@ -128,7 +128,7 @@ describe('The catalogs of a cluster', () => {
     'SELECT * FROM far.information_schema.schemata ORDER BY 2',
     "SELECT * FROM far.information_schema.columns WHERE table_schema = 'tiny' ORDER BY table_name, ordinal_position",
     "SELECT table_cat, table_schem, table_name, table_type FROM system.jdbc.tables WHERE table_cat = 'far' ORDER BY 1, 2, 3",
-    "SELECT * FROM system.jdbc.columns WHERE table_cat = 'far' AND table_name = 'nation' ORDER BY table_schem, ordinal_position",
+    "SELECT * FROM system.jdbc.columns WHERE table_cat = 'far' AND table_schem = 'tiny' AND table_name = 'nation' ORDER BY ordinal_position",
     "SELECT * FROM system.jdbc.schemas WHERE table_catalog = 'far' ORDER BY 1",
   ])('have the content that the cluster itself shows, and this server answers: %s', async (sql) => {
     await untilHealthy()
@@ -276,7 +276,7 @@ describe('A delegated query', () => {
     })
   })
 
-  it('with a column that this server does not know has the error of the cluster', async () => {
+  it('fails with the error of the cluster for a column that this server does not know', async () => {
     await untilHealthy()
     const sql = 'SELECT nope FROM far.tiny.nation'
     const direct = await run(cluster.url, sql)

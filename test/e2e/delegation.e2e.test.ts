@@ -107,6 +107,8 @@ describe('A statement over a catalog of a cluster', () => {
 
   it('is recorded with its route, and its task names the cluster', async () => {
     await untilHealthy()
+    // A query waits for the columns of its tables for 2 s only. This statement waits until they are there.
+    expect((await run(gateway.url, 'DESCRIBE far.tiny.nation')).error).toBeUndefined()
     const { id, error } = await run(gateway.url, 'SELECT count(*) FROM far.tiny.nation')
     expect(error).toBeUndefined()
     const events = await eventsOf(id)
@@ -233,7 +235,7 @@ describe('The route of a query', () => {
       to: 'group',
       name: 'big',
       rule: 'etl',
-      grade: 'named',
+      grade: 'analysed',
       skipped: [],
       cluster: 'trino-a',
       attempts: 1,

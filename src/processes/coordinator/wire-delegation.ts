@@ -11,8 +11,10 @@ import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-/** How long a cluster may take to answer a statement about its metadata, milliseconds, and with how many bytes. */
-const METADATA = { withinMs: 10_000, mostBytes: 16 * 1024 * 1024 } as const
+/** How long a cluster may take to answer a statement about its metadata, milliseconds; less if it seems to be away. */
+const METADATA_MS = { healthy: 10_000, other: 3_000 } as const
+/** The most bytes of an answer about metadata. */
+const METADATA_BYTES = 16 * 1024 * 1024
 
 /** Makes the part that sends statements to clusters; undefined where no clusters are configured. */
 export function wireDelegation(
@@ -27,7 +29,10 @@ export function wireDelegation(
     clusters,
     local: base.localCatalogs,
     connect: createTrinoConnector,
-    runOnCluster: (cluster, sql, user) => runOnCluster(relay, cluster, { sql, user, ...METADATA }),
+    runOnCluster: (cluster, sql, user) => {
+      const withinMs = cluster.health === 'HEALTHY' ? METADATA_MS.healthy : METADATA_MS.other
+      return runOnCluster(relay, cluster, { sql, user, withinMs, mostBytes: METADATA_BYTES })
+    },
     now: clock.monotonicMs,
   })
   base.useClusters(catalogs)

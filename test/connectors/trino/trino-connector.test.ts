@@ -129,7 +129,7 @@ describe('A catalog of a cluster', () => {
     }
   })
 
-  it('that is asked for alone fails the list if it does not answer', async () => {
+  it('fails a list of its own names if it does not answer', async () => {
     const far = createTrinoConnector({ catalog: 'far', group: 'big', metadata: AWAY })
     await expect(rowsOf([far], 'far.information_schema.tables')).rejects.toMatchObject({
       errorName: 'NO_NODES_AVAILABLE',

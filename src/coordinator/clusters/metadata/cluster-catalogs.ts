@@ -26,7 +26,7 @@ export interface ClusterCatalogs extends Catalogs {
   untilListed(): Promise<void>
   /** The clusters that have never listed their catalogs. */
   unlisted(): readonly string[]
-  /** Which catalogs are where. */
+  /** The catalogs of this server, of each cluster and of each group. */
   targets(): GroupCatalogs
   /** The catalogs of this server and of one target. */
   at(target: ClusterTarget): Catalogs
@@ -74,11 +74,13 @@ export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalog
       group,
       // A cluster whose file has changed is another cluster.
       nameOf: ({ name, digest }) => `${name} ${digest}`,
+      // A cluster that seems to be away is asked if there is no other: its checks may fail on a busy machine.
       open: (catalog) =>
         clusters
           .list()
-          .filter((cluster) => cluster.group === group && isOpen(cluster) && hasCatalog(cluster, catalog))
-          .toSorted((a, b) => a.running / a.weight - b.running / b.weight),
+          .filter(({ group: of, state }) => of === group && state === 'ACTIVE')
+          .filter((cluster) => hasCatalog(cluster, catalog))
+          .toSorted((a, b) => Number(isOpen(b)) - Number(isOpen(a)) || a.running / a.weight - b.running / b.weight),
       runOnCluster,
       now,
     })

@@ -33,7 +33,7 @@ export interface ClusterMetadata<C> {
 export interface ClusterMetadataDeps<C> {
   readonly group: string
   readonly nameOf: (cluster: C) => string
-  /** The clusters of the group that take statements now and have a catalog, the best first. */
+  /** The clusters of the group that may be asked about a catalog, the best first. */
   readonly open: (catalog: string) => readonly C[]
   /**
    * Runs a statement at a cluster, within limits.
@@ -68,7 +68,7 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
       if (names.size <= MOST_CATALOGS) return names
       throw new EngineError('REMOTE_TASK_ERROR', `Cluster ${nameOf(cluster)} lists more than ${MOST_CATALOGS} catalogs`)
     } catch (cause) {
-      // Whatever went wrong, the catalogs that the cluster listed before are used.
+      // The catalogs that the cluster listed before are used, after any error.
       throw new NoList(cause)
     }
   }
@@ -80,7 +80,7 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
     row: z.ZodType<T>,
   ): Promise<readonly T[]> {
     const [first, second] = open(catalog)
-    if (first === undefined) throw new GroupAway('No cluster of the group is active and healthy')
+    if (first === undefined) throw new GroupAway('No cluster of the group is active')
     const at = async (cluster: C): Promise<readonly T[]> =>
       checkedRows(await gate.run(() => runOnCluster(cluster, sql, user)), row, nameOf(cluster), sql)
     try {

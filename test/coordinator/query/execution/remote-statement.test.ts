@@ -394,7 +394,7 @@ describe('A delegated statement under access rules', () => {
     ['names are quoted and in other case', 'SELECT "T"."A" FROM HIVE."s".T', withoutB],
     ['it executes a text', `EXECUTE IMMEDIATE 'SELECT a FROM hive.s.t'`, withoutB],
     ['it explains a query', 'EXPLAIN SELECT a FROM hive.s.t', withoutB],
-  ])('analysed, if %s', async (_when, sql, rule) => {
+  ])('is sent as analysed if %s', async (_when, sql, rule) => {
     const columns = COLUMNS.filter(([, , type]) => type !== 'objectid')
     const bed = bedOf({ a: ['last'] }, rights([rule]), { columns })
     const { last } = await follow(bed, sql)
@@ -409,7 +409,7 @@ describe('A delegated statement under access rules', () => {
     ['a column is unknown here', 'SELECT c FROM hive.s.t', COLUMNS.slice(0, 2)],
     ['the columns are not known', 'SELECT a FROM hive.s.t', undefined],
     ['the cluster gives no rows of columns', 'SELECT a FROM hive.s.t', [['t', 1]]],
-  ])('named, if %s', async (_when, sql, columns) => {
+  ])('is sent as named if %s', async (_when, sql, columns) => {
     for (const rightsOf of [undefined, rights([all])]) {
       const bed = bedOf({ a: ['last'] }, rightsOf, columns ? { columns } : {})
       const { last } = await follow(bed, sql)
@@ -430,7 +430,7 @@ describe('A delegated statement under access rules', () => {
     // The rule hides a column that is not known here: the cluster may have it by now.
     ['SELECT * FROM hive.s.t', { ...all, columns: [{ name: 'c', allow: false }] }],
     ['SELECT a FROM hive.s.t', { ...all, columns: [{ name: 'c', allow: false }] }],
-  ])('never with a column that is hidden: %s', async (sql, rule) => {
+  ])('is never sent with a column that is hidden: %s', async (sql, rule) => {
     const bed = bedOf({ a: ['last'] }, rights([rule]), { columns: COLUMNS.slice(0, 2) })
     expect(failureOf((await follow(bed, sql)).last)).toMatchObject({ errorName: 'PERMISSION_DENIED' })
     expect(bed.posted).toEqual([])
