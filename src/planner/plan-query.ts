@@ -77,13 +77,14 @@ function toFragment(query: RenderedQuery, columns: readonly ResultColumn[], spli
   }
   return {
     sql: query.sql,
-    scans: query.scans.map(({ catalog, schema, table, handle, columns: read, ofRule }) => ({
+    scans: query.scans.map(({ catalog, schema, table, handle, columns: read, ofRule, rowIds }) => ({
       catalog,
       schema,
       table,
       handle: { ...handle },
       columns: [...read],
       ...(ofRule && { ofRule }),
+      ...(rowIds && { rowIds }),
     })),
     output: columns.map(({ name, type, typeSignature }, index) => ({
       name,

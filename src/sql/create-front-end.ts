@@ -2,15 +2,17 @@ import { createCpuBudget, type CpuBudget, type CpuBudgetOptions } from '../share
 import { EngineError } from '../shared/engine-error.ts'
 import {
   analyzeParameters,
+  analyzeRowStatement,
   analyzeStatementQuery,
   analyzeUnchecked,
   type QueryAnalysis,
   type UncheckedQuery,
 } from './analyzer/analyze.ts'
-import { errorAt } from './analyzer/context.ts'
+import { errorAt, type Parameters } from './analyzer/context.ts'
 import { accessOf } from './access-control.ts'
 import { lineageOf } from './analyzer/lineage.ts'
-import { resolve } from './analyzer/resolve.ts'
+import { qualify, resolve, type ResolvedMetadata } from './analyzer/resolve.ts'
+import { changedTableOf, type RowStatement } from './analyzer/row-changes.ts'
 import type { BoundStatement, FrontEndTimes, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
 import type { ParsedStatement, StatementText, ValidStatement } from './parsed-statement.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
@@ -250,7 +252,12 @@ async function analyzeOther(
       const asked: StatementInput = statement.kind === 'CreateView' ? { ...input, unplanned: true } : input
       const analyze = innerQueries(asked, parameters)
       await checkWrite(input, statement, async (query) => (await analyze(query)).columns)
-      if (isConnectorStatement(statement)) return analyzeWrite(input, statement, checked(analyze))
+      if (isConnectorStatement(statement)) {
+        return analyzeWrite(input, statement, {
+          query: checked(analyze),
+          rows: (node) => analyzeRows(asked, node, parameters),
+        })
+      }
       const nothing = changesNothing(statement)
       return nothing === undefined ? refuse(input, statement) : remembered(nothing)
     }
@@ -274,17 +281,34 @@ function checked(analyze: (query: Query) => Promise<UncheckedQuery>): (query: Qu
 async function analyzeQuery(
   input: StatementInput,
   query: Query,
-  { count, using, around }: GivenParameters,
+  parameters: GivenParameters,
 ): Promise<{ readonly query: UncheckedQuery; readonly resolveMs: number }> {
-  if (count !== using.length) {
-    const message = `Incorrect number of parameters: expected ${count} but found ${using.length}`
-    throw errorAt(input, query, 'INVALID_PARAMETER_USAGE', message)
-  }
+  verifyCount(input, query, parameters)
   const start = performance.now()
   const metadata = await resolve(query, input)
   const resolveMs = performance.now() - start
-  const values = analyzeParameters({ ...input, metadata, text: around }, using)
-  return { query: analyzeUnchecked({ ...input, metadata }, query, { kind: 'values', values }), resolveMs }
+  const given = { ...input, metadata }
+  return { query: analyzeUnchecked(given, query, valuesOf(given, parameters)), resolveMs }
+}
+
+async function analyzeRows(
+  input: StatementInput,
+  node: RowStatement,
+  parameters: GivenParameters,
+): Promise<QueryAnalysis> {
+  verifyCount(input, node, parameters)
+  const given = { ...input, metadata: await resolve(node, input, qualify(changedTableOf(node), input.session)) }
+  return analyzeRowStatement(given, node, valuesOf(given, parameters))
+}
+
+function verifyCount(input: StatementInput, node: Statement, { count, using }: GivenParameters): void {
+  if (count === using.length) return
+  const message = `Incorrect number of parameters: expected ${count} but found ${using.length}`
+  throw errorAt(input, node, 'INVALID_PARAMETER_USAGE', message)
+}
+
+function valuesOf(input: StatementInput<ResolvedMetadata>, { using, around }: GivenParameters): Parameters {
+  return { kind: 'values', values: analyzeParameters({ ...input, text: around }, using) }
 }
 
 function remembered({ updateType, changes }: SessionEffect, session?: SessionContext): BoundStatement {

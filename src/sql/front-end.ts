@@ -141,6 +141,8 @@ export interface RenderedQuery {
     readonly question?: ScanQuestion
     /** Whether only a row filter or column mask reads the scan: the client then sees no figures of it. */
     readonly ofRule?: boolean
+    /** The scan has the columns `$file` and `$row` behind `columns`. */
+    readonly rowIds?: true
   }[]
   /** DuckDB expression of each output column for use inside `json_array(…)`, over `c0` …; same order as `columns`. */
   readonly wire: readonly string[]
@@ -249,18 +251,21 @@ export type BoundStatement =
       readonly settled: boolean
       /** The error to treat as `settled` if a concurrent statement was faster; absent without such a clause. */
       readonly tolerated?: ErrorName
-      /** `rows`, the number of rows written, for CREATE TABLE AS and INSERT; otherwise empty. */
+      /** `rows`, the number of rows written, for statements that write or change rows; otherwise empty. */
       readonly columns: readonly ResultColumn[]
       /** The target columns that the statement names or creates, for records of written tables. */
       readonly writes: readonly string[]
-      /** The rows to write; `c0` … are the target's columns in order. Absent if there are none. */
+      /**
+       * The rows to write; `c0` … are the target's columns in order, for changes of rows behind `changeColumns`. Absent if
+       * there are none.
+       */
       readonly source?: {
         readonly columns: readonly ResultColumn[]
         readonly query: RenderedQuery
         readonly reads: readonly TableRead[]
         readonly lineage: Lineage
       }
-      /** For CREATE VIEW: the view's columns and their lineage. */
+      /** For CREATE VIEW and changes of rows: the columns of the view or the changed columns, and their lineage. */
       readonly defines?: { readonly columns: readonly Pick<ResultColumn, 'name'>[]; readonly lineage: Lineage }
       readonly warnings: readonly Warning[]
     }

@@ -57,10 +57,18 @@ describe.skipIf(trinoHome)("Quipu's answers to the access cases", () => {
       const recorded = recordedAnswers()
       const [different, expected]: [object[], object[]] = [[], []]
       let agreed = 0
+      expect(recorded.map(({ rules, user, sql }) => [rules, user, sql])).toEqual(
+        accessCases.map(({ rules, user, sql }) => [rules, user, sql]),
+      )
+      // Trino's connector cannot change rows, which it says once the rights suffice. Quipu can, and must not change the
+      // rows that later cases read.
+      const cases = accessCases.map((one, i) =>
+        changesRows(recorded[i]!) ? { ...one, sql: `EXPLAIN (TYPE VALIDATE) ${one.sql}` } : one,
+      )
       let at = 0
-      for await (const [{ rules, user, sql, differs }, { rows, error }] of answersOf(asked, accessCases)) {
-        const trino = recorded[at++]!
-        expect([trino.rules, trino.user, trino.sql]).toEqual([rules, user, sql])
+      for await (const [{ rules, user, sql, differs }, { rows, error }] of answersOf(asked, cases)) {
+        const answer = recorded[at++]!
+        const trino = changesRows(answer) ? { rows: [[true]], error: undefined } : answer
         const [ours, theirs] = [
           { rows, error },
           { rows: trino.rows, error: trino.error },
@@ -78,3 +86,7 @@ describe.skipIf(trinoHome)("Quipu's answers to the access cases", () => {
     },
   )
 })
+
+function changesRows({ error }: RecordedCase): boolean {
+  return error?.message === 'This connector does not support modifying table rows'
+}

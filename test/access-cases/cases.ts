@@ -151,7 +151,10 @@ const forbiddenColumn = asked('ana', [
   "DELETE FROM w WHERE b = 'one'",
   'DELETE FROM w WHERE a = 7',
   'MERGE INTO w USING u ON w.a = u.id WHEN MATCHED THEN UPDATE SET a = 3',
-  "MERGE INTO w USING t ON w.a = t.id AND t.secret = 'x' WHEN NOT MATCHED THEN INSERT (a) VALUES (1)",
+  [
+    "MERGE INTO w USING t ON w.a = t.id AND t.secret = 'x' WHEN NOT MATCHED THEN INSERT (a) VALUES (1)",
+    { differs: 'Trino asks its connector before it checks the rights to read the source' },
+  ],
   'MERGE INTO w USING t ON w.a = t.id WHEN MATCHED THEN DELETE',
   'TRUNCATE TABLE t',
   'DROP TABLE t',
@@ -274,7 +277,10 @@ const masked = asked('mia', [
   'UPDATE w SET a = 3',
   'DELETE FROM w',
   "DELETE FROM w WHERE b = 'one'",
-  'MERGE INTO w USING t ON w.a = t.id WHEN MATCHED THEN DELETE',
+  [
+    'MERGE INTO w USING t ON w.a = t.id WHEN MATCHED THEN DELETE',
+    { differs: 'Trino asks its connector before it looks for column masks' },
+  ],
   'ANALYZE w',
   'CREATE TABLE copied AS SELECT * FROM w',
 ]).concat(

@@ -17,7 +17,10 @@ export function withScans(query: RenderedQuery, sourceOf: (scan: RenderedScan) =
   let at = 0
   for (const { scan: index, from, to } of scans) {
     const scan = query.scans[index]!
-    const list = scan.columns.length === 0 ? '1' : scan.columns.map((column) => `"${column}"`).join(', ')
+    // DuckDB numbers the rows of a table from 0.
+    const rowIds = scan.rowIds ? ['CAST(0 AS INTEGER) AS "$file"', 'rowid AS "$row"'] : []
+    const columns = [...scan.columns.map((column) => `"${column}"`), ...rowIds]
+    const list = columns.length === 0 ? '1' : columns.join(', ')
     text += `${query.sql.slice(at, from)}(SELECT ${list} FROM ${sourceOf(scan)})`
     at = to
   }

@@ -18,7 +18,7 @@ const session = recordedSession({
 /** Statements over tables of a DuckDB in this process, with the settings, functions and walls of an engine. */
 export interface TableRunner {
   /** A table with the rows of a query, stored by DuckDB, so that the planner knows no values of it. */
-  createTable(name: string, query: string): Promise<void>
+  createTable(name: string, query: string, options?: { readonly notNull?: readonly string[] }): Promise<void>
   createView(
     name: string,
     query: string,
@@ -28,7 +28,7 @@ export interface TableRunner {
   rows(sql: string, as?: Partial<SessionContext>): Promise<readonly (readonly unknown[])[]>
   /** The rows, or the name and message of the error. */
   outcome(sql: string, as?: Partial<SessionContext>): Promise<unknown>
-  /** The rows that an INSERT would store, or the name and message of the error. */
+  /** The rows that an INSERT or a change of rows would write, or the name and message of the error. */
   written(sql: string, as?: Partial<SessionContext>): Promise<unknown>
   /** DuckDB's text of the statement. */
   rendered(sql: string, as?: Partial<SessionContext>): Promise<string>
@@ -53,7 +53,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     tables: () => Promise.resolve([...tables.values()].map(({ schema, table, kind }) => ({ schema, table, kind }))),
     table: (_, __, name) => Promise.resolve(tables.get(name)),
     statistics: () => Promise.resolve({}),
-    abilities: () => ({ ...READ_ONLY, insert: true }),
+    abilities: () => ({ ...READ_ONLY, insert: true, rowChanges: true }),
   }
   const analyze = async (sql: string, as: Partial<SessionContext> = {}) => {
     const analyzed = await bindText(frontEnd, sql, { ...session, ...as }, metadata)
@@ -64,7 +64,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
   const rows = async (sql: string, as?: Partial<SessionContext>): Promise<unknown[][]> =>
     wireRows(connection, (await analyze(sql, as)).query, storedAs)
   return {
-    async createTable(name, sql) {
+    async createTable(name, sql, { notNull = [] } = {}) {
       const { query, columns } = await analyze(sql)
       await connection.run(`CREATE OR REPLACE TABLE stored_${name} AS ${withScans(query, storedAs)}`)
       tables.set(name, {
@@ -72,7 +72,11 @@ export async function openTableRunner(settings: readonly string[] = languageSett
         table: name,
         kind: 'TABLE',
         handle: { schema: 'default', table: name },
-        columns: columns.map((column) => ({ name: column.name, type: column.type, nullable: true })),
+        columns: columns.map((column) => ({
+          name: column.name,
+          type: column.type,
+          nullable: !notNull.includes(column.name),
+        })),
       })
       // Columns of the query are named by position.
       const stored = await connection.runAndReadAll(`SELECT column_name FROM duckdb_columns() WHERE table_name = 'stored_${name}' ORDER BY column_index`) // prettier-ignore

@@ -11,6 +11,7 @@ import { verifyCorrelated } from './correlation.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { analyzeExpression } from './expressions.ts'
 import { analyzeQuery } from './query.ts'
+import { analyzeWrittenRows, type RowStatement } from './row-changes.ts'
 import { checkReads, withNewRowFilter } from './table-policies.ts'
 import type { ResolvedMetadata, TableName } from './resolve.ts'
 import type { Field } from './scope.ts'
@@ -48,11 +49,15 @@ export function analyzeStatementQuery(input: AnalysisInput, query: Query, parame
 export function analyzeUnchecked(input: AnalysisInput, query: Query, parameters: Parameters): UncheckedQuery {
   const context = createContext(input, parameters)
   const analyzed = input.budget.run(() => analyzeQuery(context, query, undefined))
+  return uncheckedQuery(context, analyzed, parameters)
+}
+
+function uncheckedQuery(context: AnalysisContext, analyzed: AnalyzedQuery, parameters: Parameters): UncheckedQuery {
   const types = parameters.kind === 'describe' ? parameters.types : new Map<number, SqlType>()
   return {
     columns: analyzed.columns,
     checked() {
-      input.budget.run(() => {
+      context.budget.run(() => {
         checkReads(context, analyzed.node)
         verifyCorrelated(context, { node: analyzed.node, outputs: analyzed.columns.map(({ column }) => column) })
       })
@@ -66,6 +71,13 @@ export function analyzeUnchecked(input: AnalysisInput, query: Query, parameters:
       }
     },
   }
+}
+
+/** The rows that a statement writes which changes rows of a table, or rewrites its files. */
+export function analyzeRowStatement(input: AnalysisInput, node: RowStatement, parameters: Parameters): QueryAnalysis {
+  const context = createContext(input, parameters)
+  const rows = input.budget.run(() => analyzeWrittenRows(context, node))
+  return uncheckedQuery(context, rows, parameters).checked()
 }
 
 /**

@@ -61,10 +61,12 @@ interface NameScope {
 /**
  * Looks up every table that a statement names (or one table), and the tables that its views and the rules on its tables
  * name. Names that cannot be completed are skipped; the analyzer reports them with their position.
+ * @param changed the table whose rows the statement changes: no query names it
  */
 export async function resolve(
   root: Statement | TableName,
   { session, metadata, budget }: Omit<StatementInput, 'text'>,
+  changed?: TableName,
 ): Promise<ResolvedMetadata> {
   const tables = new Map<string, Promise<ResolvedTable | undefined>>()
   const found = new Map<string, ResolvedTable>()
@@ -129,6 +131,7 @@ export async function resolve(
   const access = accessOf(session)
   if ('kind' in root) await visit(root, { at: session, access, depth: 0 })
   else await look(root, access, 0)
+  if (changed) await look(changed, access, 0)
   return {
     table: (name) => found.get(keyOf(name)),
     hasCatalog: (catalog) => catalogs.has(catalog),

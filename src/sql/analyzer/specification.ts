@@ -1,11 +1,12 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Expression } from '../syntax/ast.ts'
 import type { Query, QuerySpecification } from '../syntax/ast-query.ts'
-import { BOOLEAN, isComparable } from '../types/sql-type.ts'
+import { isComparable } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { filtered } from './filtering-queries.ts'
+import { analyzeCondition, toBoolean } from './conditions.ts'
 import { putAggregation, type Grouping, type Sourced } from './aggregation.ts'
-import { castTo, columnOf } from './build.ts'
+import { columnOf } from './build.ts'
 import {
   errorAt,
   newId,
@@ -15,7 +16,7 @@ import {
   type QueryColumn,
 } from './context.ts'
 import { analyzeExpression, inScope, type AnalyzedExpression } from './expressions.ts'
-import { verifyScalar, verifyWrittenScalar, writtenCalls } from './expression-state.ts'
+import { writtenCalls } from './expression-state.ts'
 import { analyzeGroupBy } from './grouping.ts'
 import { withWindows } from './nested-order.ts'
 import { analyzeOrderBy, limited, plainNames, sortBy, verifyOrderAggregates, type SortItemAnalysis } from './order.ts'
@@ -53,7 +54,7 @@ export function analyzeSpecification(
   const scope: Scope = { ...plainScope, windows: defined.windows, select: spec }
   let node = from.node
   if (spec.where !== undefined) {
-    node = filtered(node, condition(context, spec.where, scope, 'WHERE clause'))
+    node = filtered(node, analyzeCondition(context, spec.where, scope, 'WHERE clause'))
   }
   const local = new Set(from.fields.map((field) => field.column))
   const selected = analyzeSelect(context, spec, scope)
@@ -155,25 +156,6 @@ function distinctColumns(
   columns: readonly QueryColumn[],
 ): readonly { readonly id: ColumnId; readonly type: Expr['type'] }[] {
   return [...new Map(columns.map(({ column, type }) => [column, { id: column, type }])).values()]
-}
-
-/** Analyzes a boolean expression over the columns of FROM. */
-function condition(context: AnalysisContext, node: Expression, scope: Scope, clause: string): Expr {
-  verifyWrittenScalar(context, node, clause)
-  const analyzed = analyzeExpression(context, node, scope)
-  verifyScalar(context, node, analyzed, clause)
-  return toBoolean(context, node, analyzed.expr, clause)
-}
-
-function toBoolean(context: AnalysisContext, node: Expression, expr: Expr, clause: string): Expr {
-  if (expr.type.kind === 'boolean') return expr
-  if (expr.type.kind === 'unknown') return castTo(expr, BOOLEAN)
-  throw errorAt(
-    context,
-    node,
-    'TYPE_MISMATCH',
-    `${clause} must evaluate to a boolean: actual type ${typeName(expr.type)}`,
-  )
 }
 
 function analyzeHaving(context: AnalysisContext, node: Expression, scope: Scope): AnalyzedExpression {

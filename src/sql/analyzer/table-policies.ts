@@ -39,6 +39,19 @@ export function withPolicies(
   return seen
 }
 
+/**
+ * The rows of a table that the current user may see, for a statement that changes them: this needs no right to read.
+ */
+export function withRowFilter(
+  context: AnalysisContext,
+  node: { readonly span: Span },
+  name: ObjectName,
+  relation: AnalyzedRelation,
+): AnalyzedRelation {
+  const filter = context.access?.policies(name)?.filter
+  return filter === undefined ? relation : behindBarrier(context, node, name, relation, { filter, masks: new Map() })
+}
+
 function behindBarrier(
   context: AnalysisContext,
   node: { readonly span: Span },

@@ -15,7 +15,7 @@ import {
 import { qualify, viewSession, withinView, type ResolvedTable, type TableName } from './resolve.ts'
 import { findNamedQuery, type NamedQuery, type Scope } from './scope.ts'
 import { withPolicies } from './table-policies.ts'
-import type { CteScanNode } from './tree.ts'
+import type { CteScanNode, ScanNode } from './tree.ts'
 
 const MAX_VIEW_NESTING = 50
 /** A view that reads another view twice doubles the plan: thirty levels of such views would be a billion scans. */
@@ -37,6 +37,16 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   // A column prefix must use no more of the table's name than the statement gives.
   const relation = parts.map((part) => part.value.toLowerCase())
   if (found.view !== undefined) return analyzeView(context, table, found, name)
+  return withPolicies(context, table, name, scanTable(context, name, found, relation))
+}
+
+/** All rows of a table, without the policies of the rules. @param relation the prefix of its columns' names */
+export function scanTable(
+  context: AnalysisContext,
+  name: TableName,
+  found: ResolvedTable,
+  relation: readonly string[],
+): AnalyzedRelation & { readonly node: ScanNode } {
   const columns = found.columns.map((column) => ({
     id: newId(context),
     name: column.name,
@@ -47,7 +57,7 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
     context.sources.set(id, [name.catalog, name.schema, name.table, column].join('.'))
   const { handle, snapshot, answers } = found
   const keys = found.columns.filter(({ partitionKey }) => partitionKey === true).map(({ name: column }) => column)
-  return withPolicies(context, table, name, {
+  return {
     node: {
       kind: 'scan',
       ...name,
@@ -58,7 +68,7 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
       columns,
     },
     fields: columns.map(({ id, name: column, type, hidden }) => ({ name: column, relation, type, column: id, hidden })),
-  })
+  }
 }
 
 function missingTable(context: AnalysisContext, node: Table, { catalog, schema, table }: TableName): Error {

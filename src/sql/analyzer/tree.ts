@@ -63,6 +63,8 @@ export interface ScanNode {
   /** The question for the connector. If it asks for groups, `columns` are the columns of the answer. */
   readonly question?: ScanQuestion
   readonly columns: readonly { readonly id: ColumnId; readonly name: string; readonly type: SqlType }[]
+  /** The columns `$file` and `$row`, which identify a row of this version of the table. */
+  readonly rowIds?: readonly { readonly id: ColumnId; readonly name: string }[]
 }
 
 /** Has at least one row. A SELECT without FROM is one row without columns. */

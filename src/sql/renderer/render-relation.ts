@@ -216,10 +216,11 @@ function sortText(state: RenderState, keys: readonly SortKey[], text: SortText):
 function renderScan(state: RenderState, scan: ScanNode): Block {
   const columns = scan.columns.filter((column) => state.needed.has(column.id))
   const index = state.scans.push({ scan, columns: columns.map((column) => column.name) }) - 1
-  const items = columns.map(({ id, name }) => sql`${quoted(name)} AS ${columnName(id)}`)
+  const shown = [...columns, ...(scan.rowIds ?? [])]
+  const items = shown.map(({ id, name }) => sql`${quoted(name)} AS ${columnName(id)}`)
   return queryBlock(
     sql`SELECT ${selectList(items)} FROM ${quoted(`$s${index}`)}`,
-    columns.map((column) => column.id),
+    shown.map((column) => column.id),
   )
 }
 

@@ -90,12 +90,13 @@ export function renderAnalysis(
 }
 
 function scanOf(
-  { catalog, schema, table, handle, question }: ScanNode,
+  { catalog, schema, table, handle, question, rowIds }: ScanNode,
   columns: readonly string[],
   hints: ScanHints | undefined,
 ): RenderedQuery['scans'][number] {
   // A question already contains the conditions.
-  return { catalog, schema, table, handle, columns, ...(question ? { question } : hints) }
+  const ids = rowIds && { rowIds: true as const }
+  return { catalog, schema, table, handle, columns, ...(question ? { question } : hints), ...ids }
 }
 
 function wireOptions(session: SessionContext): WireOptions {

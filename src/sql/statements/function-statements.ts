@@ -8,22 +8,19 @@ import type { SessionEffect } from './session-statements.ts'
 
 /** DROP FUNCTION changes nothing, because no catalog stores functions. @throws EngineError NOT_FOUND without IF EXISTS */
 export function dropFunction(input: StatementInput, node: DropFunction): SessionEffect {
-  catalogOfFunction(input, node, node.name)
+  checkName(input, node, node.name)
   if (!node.exists) throw errorAt(input, node, 'NOT_FOUND', 'Function not found')
   return { updateType: 'DROP FUNCTION', changes: [] }
 }
 
 /** @throws EngineError always: no catalog stores functions */
 export function createFunction(input: StatementInput, node: CreateFunction): never {
-  const catalog = catalogOfFunction(input, node, node.specification.name)
-  if (!input.metadata.catalogs().includes(catalog)) {
-    throw errorAt(input, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
-  }
+  checkName(input, node, node.specification.name)
   throw new EngineError('NOT_SUPPORTED', 'This connector does not support creating functions')
 }
 
-/** The catalog of a stored function, whose name must have all three parts: no schema is set for shorter names. */
-function catalogOfFunction(input: StatementInput, node: AnyNode, { parts }: QualifiedName): string {
+/** The name of a stored function must have all three parts: no schema is set for shorter names. */
+function checkName(input: StatementInput, node: AnyNode, { parts }: QualifiedName): void {
   if (parts.length === 1) {
     const message = 'Catalog and schema must be specified when function schema is not configured'
     throw errorAt(input, node, 'NOT_SUPPORTED', message)
@@ -32,5 +29,4 @@ function catalogOfFunction(input: StatementInput, node: AnyNode, { parts }: Qual
     const message = 'Function name must be unqualified or fully qualified with catalog and schema'
     throw errorAt(input, node, 'SYNTAX_ERROR', message)
   }
-  return parts[0]!.value.toLowerCase()
 }

@@ -7,18 +7,6 @@ import type { SessionEffect } from './session-statements.ts'
 
 /** Operations that no connector here supports, in the words of Trino's connectors. */
 const words: Readonly<Partial<Record<Statement['kind'], string>>> = {
-  RenameSchema: 'renaming schemas',
-  RenameTable: 'renaming tables',
-  TruncateTable: 'truncating tables',
-  Delete: 'modifying table rows',
-  Update: 'modifying table rows',
-  Merge: 'modifying table rows',
-  AddColumn: 'adding columns',
-  DropColumn: 'dropping columns',
-  RenameColumn: 'renaming columns',
-  SetColumnType: 'setting column types',
-  DropNotNullConstraint: 'dropping a not null constraint',
-  RenameView: 'renaming views',
   SetProperties: 'setting table properties',
   CreateMaterializedView: 'creating materialized views',
   Analyze: 'analyze',
@@ -47,8 +35,6 @@ export function refuse(input: StatementInput, node: Statement): never {
       throw new EngineError('NOT_SUPPORTED', 'DROP CATALOG is not supported by the static catalog store')
     case 'SetAuthorization':
       throw unsupported(`setting an owner on a ${node.entityKind.toLowerCase()}`)
-    case 'CommentOn':
-      throw unsupported(`setting ${node.type.toLowerCase()} comments`)
     default: {
       const doing = words[node.kind]
       if (doing !== undefined) throw unsupported(doing)

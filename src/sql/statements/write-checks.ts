@@ -1,4 +1,3 @@
-import { EngineError } from '../../shared/engine-error.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
@@ -101,11 +100,7 @@ export async function checkWrite(
       await checks.table(node.table, false)
       return
     case 'TableExecute':
-      await checkTableExecute(checks, node)
-      throw new EngineError(
-        'PROCEDURE_NOT_FOUND',
-        `Table procedure not registered: ${node.procedure.value.toUpperCase()}`,
-      )
+      return checkTableExecute(checks, node)
     case 'SetAuthorization':
       return checkNewOwner(checks, node)
     case 'Grant':

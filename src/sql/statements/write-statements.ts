@@ -1,14 +1,11 @@
-import type { ConnectorAbilities } from '../../connectors/spi/connector.ts'
 import type { StoredColumn, TableChange } from '../../connectors/spi/table-writer.ts'
-import { EngineError } from '../../shared/engine-error.ts'
-import type { ErrorName } from '../../shared/error-table.ts'
 import { typeOf } from '../analyzer/data-types.ts'
 import { analyzeNewRows, type QueryAnalysis } from '../analyzer/analyze.ts'
 import { qualify, resolve, type TableName } from '../analyzer/resolve.ts'
-import type { BoundStatement, QueryType } from '../front-end.ts'
+import type { RowStatement } from '../analyzer/row-changes.ts'
 import { lineageOf } from '../analyzer/lineage.ts'
 import { renderAnalysis, resultColumn } from '../renderer/render.ts'
-import type { QualifiedName, StringLiteral } from '../syntax/ast.ts'
+import type { StringLiteral } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import type {
   CreateSchema,
@@ -19,7 +16,6 @@ import type {
   DropTable,
   DropView,
   Insert,
-  Property,
   Statement,
 } from '../syntax/ast-statements.ts'
 import { printStatement } from '../syntax/printer.ts'
@@ -29,22 +25,40 @@ import { parseTypeText } from '../types/type-names.ts'
 import { typeText } from '../types/type-text.ts'
 import { errorAt } from '../analyzer/context.ts'
 import type { StatementInput } from '../statement-input.ts'
+import { analyzeAlter, isAlterStatement, type AlterStatement } from './alter-statements.ts'
+import {
+  allow,
+  definition,
+  findObject,
+  schemaName,
+  type BoundWrite,
+  type NeededAbility,
+  type Tolerance,
+} from './bound-write.ts'
+import { checkTableProperties, refuseProperties } from './object-properties.ts'
+import { analyzeRowWrite, isRowStatement } from './row-change-statements.ts'
 import { storedRows } from './stored-rows.ts'
 
 /** A statement that a connector may execute. */
 export type ConnectorStatement =
-  CreateSchema | DropSchema | CreateTable | CreateTableAsSelect | Insert | DropTable | CreateView | DropView
+  | CreateSchema
+  | DropSchema
+  | CreateTable
+  | CreateTableAsSelect
+  | Insert
+  | DropTable
+  | CreateView
+  | DropView
+  | AlterStatement
+  | RowStatement
 
-export type BoundWrite = Extract<BoundStatement, { kind: 'write' }>
+type DefiningStatement = Exclude<ConnectorStatement, AlterStatement | RowStatement>
 
 export function isConnectorStatement(node: Statement): node is ConnectorStatement {
-  return Object.hasOwn(needed, node.kind)
+  return Object.hasOwn(needed, node.kind) || isAlterStatement(node) || isRowStatement(node)
 }
 
-/** The ability a connector needs, and Trino's words if it is missing. */
-const needed: Readonly<
-  Record<ConnectorStatement['kind'], { readonly ability: keyof ConnectorAbilities; readonly doing: string }>
-> = {
+const needed: Readonly<Record<DefiningStatement['kind'], NeededAbility>> = {
   CreateSchema: { ability: 'createSchema', doing: 'creating schemas' },
   DropSchema: { ability: 'createSchema', doing: 'dropping schemas' },
   CreateTable: { ability: 'createTable', doing: 'creating tables' },
@@ -55,16 +69,26 @@ const needed: Readonly<
   DropView: { ability: 'views', doing: 'dropping views' },
 }
 
+/** How the parts of a statement are analyzed. */
+export interface PartAnalysis {
+  /** Analyzes a query in the statement. */
+  query(query: Query): Promise<QueryAnalysis>
+  /** Finds the rows that the statement writes. */
+  rows(node: RowStatement): Promise<QueryAnalysis>
+}
+
 /**
- * The change that a checked statement makes. @param analyze analyzes a query in the statement
+ * The change that a checked statement makes.
  * @throws EngineError NOT_SUPPORTED the connector cannot; AUTOCOMMIT_WRITE_CONFLICT a transaction is open;
  * INVALID_TABLE_PROPERTY and the like
  */
 export async function analyzeWrite(
   input: StatementInput,
   node: ConnectorStatement,
-  analyze: (query: Query) => Promise<QueryAnalysis>,
+  parts: PartAnalysis,
 ): Promise<BoundWrite> {
+  if (isAlterStatement(node)) return analyzeAlter(input, node)
+  if (isRowStatement(node)) return analyzeRowWrite(input, node, parts.rows)
   switch (node.kind) {
     case 'CreateSchema':
       return createSchema(input, node)
@@ -73,13 +97,13 @@ export async function analyzeWrite(
     case 'CreateTable':
       return createTable(input, node)
     case 'CreateTableAsSelect':
-      return createTableAs(input, node, analyze)
+      return createTableAs(input, node, parts)
     case 'Insert':
-      return insert(input, node, await analyze(node.query))
+      return insert(input, node, await parts.query(node.query))
     case 'DropTable':
       return dropTable(input, node)
     case 'CreateView':
-      return createView(input, node, await analyze(node.query))
+      return createView(input, node, await parts.query(node.query))
     case 'DropView':
       return dropView(input, node)
   }
@@ -89,7 +113,7 @@ export async function analyzeWrite(
 
 async function createSchema(input: StatementInput, node: CreateSchema): Promise<BoundWrite> {
   const { catalog, schema } = schemaName(input, node.name)
-  allow(input, node, catalog)
+  allow(input, catalog, needed[node.kind])
   refuseProperties(input, catalog, 'schema', node.properties)
   const exists = (await input.metadata.schemas(catalog)).includes(schema)
   return definition(
@@ -105,7 +129,7 @@ async function createSchema(input: StatementInput, node: CreateSchema): Promise<
 
 async function dropSchema(input: StatementInput, node: DropSchema): Promise<BoundWrite> {
   const { catalog, schema } = schemaName(input, node.name)
-  allow(input, node, catalog)
+  allow(input, catalog, needed[node.kind])
   const exists = (await input.metadata.schemas(catalog)).includes(schema)
   return definition(
     catalog,
@@ -118,16 +142,11 @@ async function dropSchema(input: StatementInput, node: DropSchema): Promise<Boun
   )
 }
 
-function schemaName(input: StatementInput, name: QualifiedName): { readonly catalog: string; readonly schema: string } {
-  const [schema, catalog] = name.parts.map((part) => part.value.toLowerCase()).reverse()
-  return { schema: schema!, catalog: catalog ?? input.session.catalog! }
-}
-
 // ---- Tables
 
 async function createTable(input: StatementInput, node: CreateTable): Promise<BoundWrite> {
-  const { name, exists } = await find(input, node.name)
-  allow(input, node, name.catalog)
+  const { name, exists } = await findObject(input, node.name)
+  allow(input, name.catalog, needed[node.kind])
   checkTableProperties(input, name.catalog, node.properties)
   const columns: StoredColumn[] = []
   for (const element of node.elements) {
@@ -141,14 +160,10 @@ async function createTable(input: StatementInput, node: CreateTable): Promise<Bo
       continue
     }
     const column = element.name.parts[0]!.value
-    if (!element.nullable) {
-      const message = `Catalog '${name.catalog}' does not support non-null column for column name '${column}'`
-      throw errorAt(input, element, 'NOT_SUPPORTED', message)
-    }
     refuseProperties(input, name.catalog, 'column', element.properties)
     const type = typeOf(element.type)
     duckdbType(type)
-    columns.push(storedColumn(column, typeText(type), element.comment?.value))
+    columns.push({ ...storedColumn(column, typeText(type), element.comment?.value), nullable: element.nullable })
   }
   const names = new Set<string>()
   for (const column of columns) {
@@ -167,12 +182,12 @@ async function createTable(input: StatementInput, node: CreateTable): Promise<Bo
 async function createTableAs(
   input: StatementInput,
   node: CreateTableAsSelect,
-  analyze: (query: Query) => Promise<QueryAnalysis>,
+  parts: PartAnalysis,
 ): Promise<BoundWrite> {
-  const { name, exists } = await find(input, node.name)
+  const { name, exists } = await findObject(input, node.name)
   // If the table exists and stays unchanged, its query is not analyzed.
-  const analysis = exists && node.saveMode === 'IGNORE' ? undefined : await analyze(node.query)
-  allow(input, node, name.catalog)
+  const analysis = exists && node.saveMode === 'IGNORE' ? undefined : await parts.query(node.query)
+  allow(input, name.catalog, needed[node.kind])
   checkTableProperties(input, name.catalog, node.properties)
   const visible = (analysis?.columns ?? []).filter((column) => column.hidden !== true)
   const targets = visible.map(({ name: own, type }, source) => ({
@@ -195,13 +210,14 @@ async function createTableAs(
 }
 
 async function insert(input: StatementInput, node: Insert, analysis: QueryAnalysis): Promise<BoundWrite> {
-  const { name, found } = await find(input, node.target)
-  allow(input, node, name.catalog)
+  const { name, found } = await findObject(input, node.target)
+  allow(input, name.catalog, needed[node.kind])
   const columns = (found?.columns ?? []).filter((column) => column.hidden !== true)
   const written = node.columns?.map((column) => column.value.toLowerCase()) ?? columns.map((column) => column.name)
   const targets = columns.map((column) => {
     const source = written.indexOf(column.name)
-    return { name: column.name, type: parseTypeText(column.type), source: source < 0 ? undefined : source }
+    const { name: target, nullable } = column
+    return { name: target, type: parseTypeText(column.type), source: source < 0 ? undefined : source, nullable }
   })
   const rows = storedRows(analysis, targets)
   const metadata = await resolve(name, input)
@@ -221,8 +237,8 @@ async function insert(input: StatementInput, node: Insert, analysis: QueryAnalys
 }
 
 async function dropTable(input: StatementInput, node: DropTable): Promise<BoundWrite> {
-  const { name, exists } = await find(input, node.name)
-  allow(input, node, name.catalog)
+  const { name, exists } = await findObject(input, node.name)
+  allow(input, name.catalog, needed[node.kind])
   const change = { kind: 'dropTable', schema: name.schema, table: name.table } as const
   return definition(name.catalog, 'DROP TABLE', change, {
     settled: !exists && node.exists,
@@ -257,8 +273,8 @@ function storedColumn(name: string, type: string, comment: string | undefined): 
 // ---- Views
 
 async function createView(input: StatementInput, node: CreateView, analysis: QueryAnalysis): Promise<BoundWrite> {
-  const { name } = await find(input, node.name)
-  allow(input, node, name.catalog)
+  const { name } = await findObject(input, node.name)
+  allow(input, name.catalog, needed[node.kind])
   refuseProperties(input, name.catalog, 'view', node.properties)
   const { session } = input
   const invoker = node.security === 'INVOKER'
@@ -290,90 +306,11 @@ async function createView(input: StatementInput, node: CreateView, analysis: Que
 }
 
 async function dropView(input: StatementInput, node: DropView): Promise<BoundWrite> {
-  const { name, found } = await find(input, node.name)
-  allow(input, node, name.catalog)
+  const { name, found } = await findObject(input, node.name)
+  allow(input, name.catalog, needed[node.kind])
   const change = { kind: 'dropView', schema: name.schema, table: name.table } as const
   return definition(name.catalog, 'DROP VIEW', change, {
     settled: found?.kind !== 'VIEW' && node.exists,
     ...(node.exists && { tolerated: 'TABLE_NOT_FOUND' }),
   })
-}
-
-// ---- Common parts
-
-interface Tolerance {
-  readonly settled?: boolean
-  readonly tolerated?: ErrorName
-}
-
-function definition(catalog: string, updateType: string, change: TableChange, tolerance: Tolerance): BoundWrite {
-  const queryType: QueryType = 'DATA_DEFINITION'
-  return {
-    kind: 'write',
-    queryType,
-    updateType,
-    catalog,
-    change,
-    settled: false,
-    columns: [],
-    writes: [],
-    warnings: [],
-    ...tolerance,
-  }
-}
-
-async function find(input: StatementInput, written: QualifiedName) {
-  const name = qualify(written, input.session)
-  const found = await input.metadata.table(name.catalog, name.schema, name.table)
-  return { name, found, exists: found !== undefined }
-}
-
-/** Refuses writes inside a transaction: no connector here can roll them back. */
-function allow(input: StatementInput, node: ConnectorStatement, catalog: string): void {
-  const { ability, doing } = needed[node.kind]
-  if (input.metadata.abilities(catalog)?.[ability] !== true) {
-    throw new EngineError('NOT_SUPPORTED', `This connector does not support ${doing}`)
-  }
-  const { transactionId } = input.session
-  if (transactionId !== undefined && transactionId !== 'NONE') {
-    throw new EngineError('AUTOCOMMIT_WRITE_CONFLICT', `Catalog only supports writes using autocommit: ${catalog}`)
-  }
-}
-
-const propertyErrors = {
-  schema: 'INVALID_SCHEMA_PROPERTY',
-  table: 'INVALID_TABLE_PROPERTY',
-  view: 'INVALID_VIEW_PROPERTY',
-  column: 'INVALID_COLUMN_PROPERTY',
-} as const satisfies Record<string, ErrorName>
-
-function refuseProperties(
-  input: StatementInput,
-  catalog: string,
-  what: keyof typeof propertyErrors,
-  properties: readonly Property[],
-): void {
-  const [first] = properties
-  if (first === undefined) return
-  const name = first.name.value.toLowerCase()
-  throw errorAt(input, first, propertyErrors[what], `Catalog '${catalog}' ${what} property '${name}' does not exist`)
-}
-
-/** Checks the table properties. Tables are stored as Parquet, so `format` may only say so. */
-function checkTableProperties(input: StatementInput, catalog: string, properties: readonly Property[]): void {
-  refuseProperties(
-    input,
-    catalog,
-    'table',
-    properties.filter(({ name }) => name.value.toLowerCase() !== 'format'),
-  )
-  for (const property of properties) {
-    const { value } = property
-    if (value === undefined) continue
-    const text = value.kind === 'StringLiteral' ? value.value : undefined
-    if (text?.toUpperCase() === 'PARQUET') continue
-    const shown = text === undefined ? 'the value' : `['${text}']`
-    const message = `Unable to set catalog '${catalog}' table property 'format' to ${shown}: Invalid value. Valid values: [PARQUET]`
-    throw errorAt(input, property, 'INVALID_TABLE_PROPERTY', message)
-  }
 }

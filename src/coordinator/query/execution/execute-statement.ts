@@ -162,7 +162,7 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
     const resumedWrite = resumeWrite(deps, run, planned)
     if (resumedWrite !== 'analyze') return resumedWrite
     if (created.redacted) throw secretsNotKept()
-    return carryOutWrite(deps, run, await analyzeWrite(analysis), 0)
+    return analyzeAndWrite(parts, 0)
   }
   if (plan?.stages.some(computes)) {
     await runPlan(deps, run, plan, undefined)
@@ -236,10 +236,14 @@ async function enterOnceFollowed({ run, admission, waiters, limits }: StatementP
 }
 
 async function writeOnceFollowed(parts: StatementParts, analysisNanos: number): Promise<void> {
-  const { deps, run, analysis } = parts
   await enterOnceFollowed(parts)
   // No client followed until now: the catalogs may have changed since.
-  return carryOutWrite(deps, run, await analyzeWrite(analysis), analysisNanos)
+  return analyzeAndWrite(parts, analysisNanos)
+}
+
+async function analyzeAndWrite({ deps, run, analysis }: StatementParts, analysisNanos: number): Promise<void> {
+  const again = () => analyzeWrite(analysis)
+  return carryOutWrite(deps, run, { analyzed: await again(), analysisNanos, again })
 }
 
 async function analyzeWrite(analysis: Analysis): Promise<Extract<BoundStatement, { kind: 'write' }>> {

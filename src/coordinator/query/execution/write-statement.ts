@@ -1,12 +1,15 @@
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
-import type {
-  CommittedWrite,
-  ConnectorWriter,
-  PreparedWrite,
-  WriteTarget,
-  WrittenFile,
+import {
+  changedRows,
+  type CommittedWrite,
+  type ConnectorWriter,
+  type PreparedWrite,
+  type TableChange,
+  type WriteTarget,
+  type WrittenFile,
 } from '../../../connectors/spi/table-writer.ts'
 import { EngineError, failureOf } from '../../../shared/engine-error.ts'
+import { howToRetry } from '../../../shared/quipu-error.ts'
 import { planWrite } from '../../../planner/plan-query.ts'
 import { resultStage, ROW_PLAN, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
 import type { BoundStatement, PlanNode } from '../../../sql/front-end.ts'
@@ -35,55 +38,111 @@ type Planned = QueryEventOf<'QueryPlanned'>['data']
 export type WriteDeps = WorkerStageDeps &
   Pick<ExecutionDeps, 'catalogs' | 'guard' | 'nodeId' | 'selfUrl' | 'onInternalError'>
 
+/** A statement as it was analyzed. */
+export interface AnalyzedWrite {
+  readonly analyzed: BoundWrite
+  readonly analysisNanos: number
+  /** Analyzes the statement again, on the present versions of its tables. */
+  again(): Promise<BoundWrite>
+}
+
 /**
  * Carries out a statement that changes something, exactly once. WritePrepared is the decision: before it the change is
  * invisible, after it the query can only finish.
  */
-export async function carryOutWrite(
+export async function carryOutWrite(deps: WriteDeps, run: RunContext, write: AnalyzedWrite): Promise<void> {
+  const { catalog, change, settled } = write.analyzed
+  if (settled || !countsRows(change)) return planAndDecide(deps, run, write, deps.guard)
+  const leave = await deps.guard.enter(catalog, change, run.signal)
+  return planAndDecide(deps, run, write, ENTERED).finally(leave)
+}
+
+/**
+ * Whether the rows of the change name rows of a version of the table. No other change of these rows may come between:
+ * the change enters the guard before it is planned.
+ */
+function countsRows({ kind }: TableChange): boolean {
+  return kind === 'changeRows' || kind === 'rewriteTable'
+}
+
+/** For a change that has entered the guard already. */
+const ENTERED: Pick<WriteDeps['guard'], 'enter'> = { enter: () => Promise.resolve(() => {}) }
+
+async function planAndDecide(
   deps: WriteDeps,
   run: RunContext,
-  analyzed: BoundWrite,
-  analysisNanos: number,
+  { analyzed: first, analysisNanos, again }: AnalyzedWrite,
+  guard: Pick<WriteDeps['guard'], 'enter'>,
 ): Promise<void> {
   const planStart = deps.clock.monotonicMs()
-  const made = analyzed.source ?? analyzed.defines
-  const facts = (plan: QueryPlan | undefined, outline?: PlanNode): PlanFacts => ({
-    queryType: analyzed.queryType,
-    plan,
-    columns: analyzed.columns,
-    tables: tablesOf(analyzed),
-    analysisNanos,
-    planningNanos: Math.round((deps.clock.monotonicMs() - planStart) * 1e6),
-    updateType: analyzed.updateType,
-    warnings: analyzed.warnings,
-    write: analyzed.tolerated === undefined ? {} : { tolerated: analyzed.tolerated },
-    ...(outline && { outline }),
-    lineage: made && writtenLineage(made.lineage, made.columns),
-  })
-  const withoutWorker = (): QueryCommand => run.planned(facts(analyzed.columns.length > 0 ? ROW_PLAN : undefined))
-  if (analyzed.settled) return changeNothing(deps, run, [withoutWorker()])
+  const facts = (analyzed: BoundWrite, plan: QueryPlan | undefined, outline?: PlanNode): PlanFacts => {
+    const made = analyzed.defines ?? analyzed.source
+    return {
+      queryType: analyzed.queryType,
+      plan,
+      columns: analyzed.columns,
+      tables: tablesOf(analyzed),
+      analysisNanos,
+      planningNanos: Math.round((deps.clock.monotonicMs() - planStart) * 1e6),
+      updateType: analyzed.updateType,
+      warnings: analyzed.warnings,
+      write: analyzed.tolerated === undefined ? {} : { tolerated: analyzed.tolerated },
+      ...(outline && { outline }),
+      lineage: made && writtenLineage(made.lineage, made.columns),
+    }
+  }
+  const withoutWorker = (): QueryCommand => run.planned(facts(first, first.columns.length > 0 ? ROW_PLAN : undefined))
+  if (first.settled) return changeNothing(deps, run, [withoutWorker()])
 
-  const { source, change, catalog } = analyzed
-  let target: WriteTarget
+  let begun: Begun
   try {
-    target = await writerOf(deps.catalogs, catalog).begin(run.queryId, change)
+    begun = await begin(deps, run, first, again)
   } catch (error) {
-    if (!isTolerated(error, analyzed.tolerated)) throw error
+    if (!isTolerated(error, first.tolerated)) throw error
     return changeNothing(deps, run, [withoutWorker()])
   }
   run.signal.throwIfAborted()
+  const { target, analyzed } = begun
+  const { source } = analyzed
   if (!source) {
     const written = { target, files: [], before: [withoutWorker()] }
-    return decide(deps, run, written, analyzed.tolerated)
+    return decide(deps, run, written, { tolerated: analyzed.tolerated, guard })
   }
 
   const input = await listSplits(deps.catalogs, source.query)
   run.signal.throwIfAborted()
   const duckdbTypes = target.columns.map(({ type }) => duckdbTypeText(parseTypeText(type)))
   const plan = planWrite(source.query, source.columns, input, { target, duckdbTypes })
-  const planned = run.planned(facts(plan, outlineOf(analyzed, source.query.outline)))
+  const planned = run.planned(facts(analyzed, plan, outlineOf(analyzed, source.query.outline)))
   const written = await writeRows(deps, run, plan, planned)
-  return decide(deps, run, writtenBy(target, written), analyzed.tolerated)
+  return decide(deps, run, writtenBy(target, written), { tolerated: analyzed.tolerated, guard })
+}
+
+interface Begun {
+  readonly target: WriteTarget
+  /** The analysis on which the target is based. */
+  readonly analyzed: BoundWrite
+}
+
+/** How often a statement is analyzed whose table changes between its analysis and its beginning. */
+const MOST_ANALYSES = 3
+
+async function begin(
+  deps: WriteDeps,
+  run: RunContext,
+  first: BoundWrite,
+  again: AnalyzedWrite['again'],
+): Promise<Begun> {
+  let analyzed = first
+  for (let analyses = 1; ; analyses++) {
+    try {
+      return { target: await writerOf(deps.catalogs, analyzed.catalog).begin(run.queryId, analyzed.change), analyzed }
+    } catch (error) {
+      if (analyses === MOST_ANALYSES || howToRetry(error) !== 'anew' || !analyzed.source) throw error
+      run.signal.throwIfAborted()
+      analyzed = await again()
+    }
+  }
 }
 
 /**
@@ -103,11 +162,14 @@ export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned):
   const plan = recordedPlan(planned)
   const target = plan && targetOf(resultStage(plan.stages))
   if (!target) return 'analyze'
+  // A change that names rows was planned inside the guard. It enters again before new changes may.
+  const entered = countsRows(target.change) ? deps.guard.resume(target.catalog, target.change) : undefined
   return (async () => {
     if (isTakenOut(query.created, target.change)) throw secretsNotKept()
     const written = await writeRows(deps, run, plan, undefined)
-    await decide(deps, run, writtenBy(target, written), planned.write?.tolerated)
-  })()
+    const guard = entered ? ENTERED : deps.guard
+    await decide(deps, run, writtenBy(target, written), { tolerated: planned.write?.tolerated, guard })
+  })().finally(entered)
 }
 
 function targetOf(stage: Stage | undefined): WriteTarget | undefined {
@@ -133,9 +195,12 @@ async function decide(
   deps: WriteDeps,
   run: RunContext,
   { target, files, before }: Written,
-  tolerated: BoundWrite['tolerated'],
+  {
+    tolerated,
+    guard,
+  }: { readonly tolerated: BoundWrite['tolerated']; readonly guard: Pick<WriteDeps['guard'], 'enter'> },
 ): Promise<void> {
-  const leave = await deps.guard.enter(target.catalog, target.change, run.signal)
+  const leave = await guard.enter(target.catalog, target.change, run.signal)
   try {
     run.signal.throwIfAborted()
     let prepared: PreparedWrite
@@ -157,7 +222,7 @@ async function decide(
           schema: change.schema,
           ...('table' in change && { table: change.table }),
           operation: change.kind,
-          rows: files.reduce((sum, file) => sum + file.rows, 0),
+          rows: changedRows(files),
           bytes: files.reduce((sum, file) => sum + file.bytes, 0),
           prepared,
         },
@@ -179,7 +244,7 @@ async function commitAndFinish(
   outcome: 'committed' | 'rolledForward' | 'found',
 ): Promise<void> {
   const before = known(run).committed
-  if (before && before.outcome !== 'impossible') return finish(deps, run, [], known(run).write?.rows ?? 0)
+  if (before && before.outcome !== 'impossible') return finish(deps, run, [], countOf(run))
   const committed = before ? impossible() : await commit(deps, run, prepared, outcome === 'found')
   if (committed instanceof EngineError) {
     await run.record([{ type: 'CommitWrite', data: { outcome: 'impossible' } }])
@@ -194,8 +259,14 @@ async function commitAndFinish(
         data: { version: committed.version, outcome: outcome === 'found' ? 'rolledForward' : outcome },
       },
     ],
-    known(run).write?.rows ?? 0,
+    countOf(run),
   )
+}
+
+/** The number of rows that the client learns; undefined if it learns none. */
+function countOf(run: RunContext): number | undefined {
+  const { write } = known(run)
+  return write?.prepared.change.kind === 'rewriteTable' ? undefined : (write?.rows ?? 0)
 }
 
 /** Runs the plan of the rows. @returns the task that wrote them */
@@ -248,8 +319,16 @@ function changeNothing(deps: WriteDeps, run: RunContext, before: readonly QueryS
   return finish(deps, run, before, 0)
 }
 
-/** Ends the query. If the statement has a result, its result is one row with the number of changed rows. */
-async function finish(deps: WriteDeps, run: RunContext, before: readonly QueryStep[], rows: number): Promise<void> {
+/**
+ * Ends the query. If the statement has a result, its result is one row with the number of changed rows.
+ * @param rows undefined: the result has no row
+ */
+async function finish(
+  deps: WriteDeps,
+  run: RunContext,
+  before: readonly QueryStep[],
+  rows: number | undefined,
+): Promise<void> {
   const createdAt = deps.clock.now()
   // Statements of definitions have no rows, not even a count.
   const hasCount = (columns: Planned['columns'] | undefined): boolean => columns !== undefined && columns.length > 0
@@ -258,11 +337,11 @@ async function finish(deps: WriteDeps, run: RunContext, before: readonly QuerySt
     (query.kind !== 'NONE' && hasCount(query.planned?.columns)) ||
     before.some((step) => typeof step === 'object' && step.type === 'PlanQuery' && hasCount(step.data.columns))
   if (!counted) return run.record([...before, run.finish()])
-  const pages = cutPages(Buffer.from(JSON.stringify([rows])), 1, Infinity)
+  const pages = rows === undefined ? [] : cutPages(Buffer.from(JSON.stringify([rows])), 1, Infinity)
   const stats = coordinatorTaskStats({
     createdAt,
     endedAt: deps.clock.now(),
-    rows: 1,
+    rows: pages.length,
     bytes: pages.reduce((sum, { bytes }) => sum + bytes.length, 0),
     splits: 1,
     source: 'TableFinishOperator',
@@ -271,7 +350,7 @@ async function finish(deps: WriteDeps, run: RunContext, before: readonly QuerySt
     deps,
     run,
     { pages: pages.map(toPublish), stats },
-    { before, finish: run.finish({ updateCount: rows }) },
+    { before, finish: run.finish(rows === undefined ? {} : { updateCount: rows }) },
   )
 }
 
@@ -300,13 +379,23 @@ function filesOf({ taskId, status }: FinishedTask): readonly WrittenFile[] {
 function tablesOf({ catalog, change, source, writes }: BoundWrite): Planned['tables'] {
   const reads = (source?.reads ?? []).map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
   if (!('table' in change)) return reads
-  const { schema, table } = change
-  return [...reads, { catalog, schema, table, columns: [...writes], mode: 'WRITE' }]
+  const written = [change, ...('to' in change ? [change.to] : [])]
+  return [
+    ...reads,
+    ...written.map(({ schema, table }) => ({
+      catalog,
+      schema,
+      table,
+      columns: [...writes],
+      mode: 'WRITE' as const,
+    })),
+  ]
 }
 
 /** The plan of the rows under the operators that write them. */
 function outlineOf({ catalog, change }: BoundWrite, rows: PlanNode): PlanNode {
   const target = [catalog, change.schema, ...('table' in change ? [change.table] : [])].join(':')
-  const writing: PlanNode = { name: 'TableWriter', details: {}, layout: ['rows:bigint'], children: [rows] }
+  const name = change.kind === 'changeRows' ? 'MergeWriter' : 'TableWriter'
+  const writing: PlanNode = { name, details: {}, layout: ['rows:bigint'], children: [rows] }
   return { name: 'TableCommit', details: { target }, layout: ['rows:bigint'], children: [writing] }
 }

@@ -266,20 +266,33 @@ type Changed = Pick<WriteTarget, 'change' | 'columns'>
 
 /** Removes secrets from the text of a view and from comments. Names and files are the catalog's, and stay. */
 function sealedChange({ change, columns: stored }: Changed, clean: (text: string) => string): Changed {
-  if (change.kind === 'createView') {
-    const { sql, comment, columns } = change.definition
-    const definition = {
-      ...change.definition,
-      sql: sql.length > LONGEST_VIEW ? REDACTED : clean(redactSecrets(sql).sql),
-      columns: columns.map((column) => commented(column, clean)),
-      ...(comment !== undefined && { comment: clean(comment) }),
+  switch (change.kind) {
+    case 'createView': {
+      const { sql, comment, columns: shown } = change.definition
+      const definition = {
+        ...change.definition,
+        sql: sql.length > LONGEST_VIEW ? REDACTED : clean(redactSecrets(sql).sql),
+        columns: shown.map((column) => commented(column, clean)),
+        ...(comment !== undefined && { comment: clean(comment) }),
+      }
+      return { change: { ...change, definition }, columns: stored }
     }
-    return { change: { ...change, definition }, columns: stored }
+    case 'createTable': {
+      const comment = change.comment === undefined ? {} : { comment: clean(change.comment) }
+      const columns = change.columns.map((column) => commented(column, clean))
+      return { change: { ...change, columns, ...comment }, columns: stored.map((column) => commented(column, clean)) }
+    }
+    case 'comment':
+      return { change: change.text === undefined ? change : { ...change, text: clean(change.text) }, columns: stored }
+    case 'alterColumns': {
+      const { alteration } = change
+      if (alteration.kind !== 'add') return { change, columns: stored }
+      const column = commented(alteration.column, clean)
+      return { change: { ...change, alteration: { ...alteration, column } }, columns: stored }
+    }
+    default:
+      return { change, columns: stored }
   }
-  if (change.kind !== 'createTable') return { change, columns: stored }
-  const columns = change.columns.map((column) => commented(column, clean))
-  const comment = change.comment === undefined ? {} : { comment: clean(change.comment) }
-  return { change: { ...change, columns, ...comment }, columns: stored.map((column) => commented(column, clean)) }
 }
 
 function commented<T extends { readonly comment?: string | undefined }>(column: T, clean: (text: string) => string): T {

@@ -1,0 +1,145 @@
+import { changeColumns, type TableChange } from '../../connectors/spi/table-writer.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { QueryAnalysis } from '../analyzer/analyze.ts'
+import { lineageOf } from '../analyzer/lineage.ts'
+import { changedTableOf, type RowChange, type RowStatement } from '../analyzer/row-changes.ts'
+import type { QueryType } from '../front-end.ts'
+import { renderAnalysis, resultColumn } from '../renderer/render.ts'
+import type { StatementInput } from '../statement-input.ts'
+import type { Merge, Statement, TableExecute } from '../syntax/ast-statements.ts'
+import { BIGINT } from '../types/sql-type.ts'
+import { allow, definition, findObject, type BoundWrite, type NeededAbility } from './bound-write.ts'
+
+const OPERATIONS = { Delete: 'DELETE', Update: 'UPDATE', Merge: 'MERGE' } as const
+const CHANGES_ROWS: NeededAbility = { ability: 'rowChanges', doing: 'modifying table rows' }
+
+export function isRowStatement(node: Statement): node is RowStatement {
+  return node.kind === 'TableExecute' || Object.hasOwn(OPERATIONS, node.kind)
+}
+
+/** Finds the rows that such a statement writes. */
+type RowAnalysis = (node: RowStatement) => Promise<QueryAnalysis>
+
+/**
+ * The change of a checked statement.
+ * @param rows finds the rows that the statement writes
+ * @throws EngineError NOT_SUPPORTED the connector cannot; AUTOCOMMIT_WRITE_CONFLICT a transaction is open;
+ * PROCEDURE_NOT_FOUND; errors of conditions and values
+ */
+export async function analyzeRowWrite(
+  input: StatementInput,
+  node: RowStatement,
+  rows: RowAnalysis,
+): Promise<BoundWrite> {
+  return node.kind === 'TableExecute' ? rewrite(input, node, rows) : change(input, node, rows)
+}
+
+async function change(input: StatementInput, node: RowChange, rows: RowAnalysis): Promise<BoundWrite> {
+  const { name, found } = await findObject(input, changedTableOf(node))
+  allow(input, name.catalog, CHANGES_ROWS)
+  const operation = OPERATIONS[node.kind]
+  const changed: TableChange = {
+    kind: 'changeRows',
+    schema: name.schema,
+    table: name.table,
+    operation,
+    ...(found?.version !== undefined && { version: found.version }),
+  }
+  const analysis = await rows(node)
+  const writes = writtenColumns(node, analysis)
+  const source = input.budget.run(() => renderAnalysis(analysis, input.session))
+  const lineage = lineageOf(analysis)
+  return {
+    ...definition(name.catalog, operation, changed, {}),
+    queryType: operation,
+    columns: [resultColumn('rows', BIGINT, input.session)],
+    writes,
+    warnings: analysis.warnings,
+    // One task reads all splits of the table in their order: row ids count files.
+    source: { ...source, query: { ...source.query, streams: false } },
+    defines: {
+      columns: writes.map((column) => ({ name: column })),
+      lineage: {
+        columns: writes.map((column) => lineage.columns[analysis.columns.findLastIndex((one) => one.name === column)]!),
+        rows: lineage.rows,
+      },
+    },
+  }
+}
+
+/** The columns that the statement assigns, in the table's order. */
+function writtenColumns(node: RowChange, { columns }: QueryAnalysis): readonly string[] {
+  const all = columns.slice(changeColumns.length).map(({ name }) => name!)
+  const assigned = new Set(assignedColumns(node)?.map((name) => name.toLowerCase()) ?? all)
+  return all.filter((name) => assigned.has(name.toLowerCase()))
+}
+
+/** Undefined for all columns. */
+function assignedColumns(node: RowChange): readonly string[] | undefined {
+  switch (node.kind) {
+    case 'Delete':
+      return []
+    case 'Update':
+      return node.assignments.map(({ name }) => name.value)
+    case 'Merge':
+      return insertsWhole(node) ? undefined : node.cases.flatMap(namesOfCase)
+  }
+}
+
+function insertsWhole({ cases }: Merge): boolean {
+  return cases.some((one) => one.kind === 'MergeInsert' && one.columns.length === 0)
+}
+
+function namesOfCase(one: Merge['cases'][number]): readonly string[] {
+  switch (one.kind) {
+    case 'MergeDelete':
+      return []
+    case 'MergeUpdate':
+      return one.assignments.map(({ name }) => name.value)
+    case 'MergeInsert':
+      return one.columns.map(({ value }) => value)
+  }
+}
+
+// ---- ALTER TABLE … EXECUTE
+
+/** `optimize` is the only procedure; it takes no arguments here. */
+async function rewrite(input: StatementInput, node: TableExecute, rows: RowAnalysis): Promise<BoundWrite> {
+  const { name, found } = await findObject(input, node.table)
+  const procedure = node.procedure.value.toUpperCase()
+  if (procedure !== 'OPTIMIZE' || input.metadata.abilities(name.catalog)?.alterTable !== true) {
+    throw new EngineError('PROCEDURE_NOT_FOUND', `Table procedure not registered: ${procedure}`)
+  }
+  allow(input, name.catalog, { ability: 'alterTable', doing: 'table procedures' })
+  if (node.where !== undefined) {
+    throw new EngineError('NOT_SUPPORTED', 'WHERE is not supported for the table procedure OPTIMIZE')
+  }
+  const [argument] = node.arguments
+  if (argument !== undefined) refuseArgument(argument.name?.value)
+  const analysis = await rows(node)
+  const source = input.budget.run(() => renderAnalysis(analysis, input.session))
+  const queryType: QueryType = 'ALTER_TABLE_EXECUTE'
+  const scans = source.query.scans.map((scan) => ({ ...scan, handle: { ...scan.handle, rewrite: true } }))
+  return {
+    ...definition(
+      name.catalog,
+      'ALTER TABLE EXECUTE',
+      {
+        kind: 'rewriteTable',
+        schema: name.schema,
+        table: name.table,
+        ...(found?.version !== undefined && { version: found.version }),
+      },
+      {},
+    ),
+    queryType,
+    columns: [resultColumn('rows', BIGINT, input.session)],
+    source: { ...source, query: { ...source.query, scans, streams: false } },
+  }
+}
+
+/** Trino's procedure has this argument in its connectors; the size of files is fixed here. */
+function refuseArgument(name: string | undefined): never {
+  const shown = name === undefined ? 'without a name' : `'${name.toLowerCase()}'`
+  throw new EngineError('INVALID_PROCEDURE_ARGUMENT', `The table procedure OPTIMIZE takes no argument ${shown}`)
+}
