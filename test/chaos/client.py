@@ -10,8 +10,8 @@ import trino
 
 host, port, seed, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 STATEMENTS = json.loads(sys.argv[5])
-# Where the server speaks HTTPS and asks for passwords: who the client is, and the file of the authority.
-ACCESS = json.loads(sys.argv[6]) if len(sys.argv) > 6 else {'user': 'python'}
+# The user, the pause after each statement, and for a server with HTTPS and passwords also the password and the file of the authority.
+ACCESS = json.loads(sys.argv[6])
 CONNECTION = {'host': host, 'port': port, 'user': ACCESS['user'], 'catalog': 'tpch', 'schema': 'tiny'}
 if 'password' in ACCESS:
     CONNECTION.update(
@@ -49,3 +49,4 @@ while time.time() < end:
     out['to'] = time.time()
     out['id'] = cur.query_id if hasattr(cur, 'query_id') else None
     print(json.dumps(out), flush=True)
+    time.sleep(ACCESS['pauseMs'] / 1000)

@@ -28,11 +28,13 @@ export interface PythonClientOptions {
   readonly beganAt: number
   /** The credentials for a server with HTTPS and passwords; `ca` is the file with the certificate of the authority. */
   readonly logIn?: { readonly user: string; readonly password: string; readonly ca: string }
+  /** The client waits this long after each statement. @default 0 */
+  readonly pauseMs?: number
 }
 
 /** Runs statements one after the other with the published Python client of Trino. */
 export async function runPythonClient(options: PythonClientOptions): Promise<Outcome[]> {
-  const { python, base, seed, forMs, right, beganAt, logIn } = options
+  const { python, base, seed, forMs, right, beganAt, logIn, pauseMs = 0 } = options
   const script = readFileSync(join(repository, 'test', 'chaos', 'client.py'), 'utf8')
   const names = (Object.keys(statements) as StatementName[]).filter((name) => statementOf(name).python)
   const mix = Object.fromEntries(names.map((name) => [name, statementOf(name).sql]))
@@ -43,7 +45,7 @@ export async function runPythonClient(options: PythonClientOptions): Promise<Out
     String(seed),
     String(forMs / 1000),
     JSON.stringify(mix),
-    ...(logIn ? [JSON.stringify(logIn)] : []),
+    JSON.stringify({ user: 'python', ...logIn, pauseMs }),
   ]
   // The Python client prefers this environment variable to its arguments.
   const trust: Readonly<Record<string, string>> = logIn ? { REQUESTS_CA_BUNDLE: logIn.ca } : {}

@@ -65,6 +65,8 @@ export interface WritingClientOptions {
   readonly access?: Access
   /** The longest time for which a client repeats a request; later the statement counts as hanging. @default 45 s */
   readonly patienceMs?: number
+  /** The client waits this long after each statement. @default 0 */
+  readonly pauseMs?: number
 }
 
 /** Runs writes one after the other until the time is over. */
@@ -82,6 +84,7 @@ export async function runWritingClient(options: WritingClientOptions): Promise<W
       const write = nextWrite(random, label, tables.at(-1)?.write, views.at(-1)?.write)
       const behaviour = random.pick(BEHAVIOURS)
       outcomes.push(await new Writing(options, connection, write, behaviour).run())
+      if (options.pauseMs !== undefined) await sleep(options.pauseMs)
     }
   } finally {
     connection.close()

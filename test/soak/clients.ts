@@ -41,10 +41,12 @@ export interface SoakLoadOptions {
   readonly python: Awaited<ReturnType<typeof pythonClients>>
   /** Milliseconds since the clients began. */
   readonly now: () => number
+  /** Each client waits this long after each statement. */
+  readonly pauseMs: number
 }
 
 /** Starts the twelve clients. */
-export function startClients({ set, seed, right, python, now }: SoakLoadOptions): SoakLoad {
+export function startClients({ set, seed, right, python, now, pauseMs }: SoakLoadOptions): SoakLoad {
   const { base, access } = set
   const outcomes: Outcome[] = []
   let over = false
@@ -65,11 +67,13 @@ export function startClients({ set, seed, right, python, now }: SoakLoadOptions)
       outcomes.push(
         ...(await runClient({ ...common(name), random: createRandom(seed, `${name} ${untilMs}`), right, untilMs })),
       )
+      await sleep(pauseMs)
     }
   })
   const writing = writers.map((name) =>
     runWritingClient({
       ...common(name),
+      pauseMs,
       get untilMs() {
         return over ? 0 : Number.POSITIVE_INFINITY
       },
@@ -79,12 +83,17 @@ export function startClients({ set, seed, right, python, now }: SoakLoadOptions)
     for (let part = 0; python && !over; part++) {
       const logIn = { user: name, password: PASSWORD, ca: set.ca }
       const drawn = seed * 1000 + part * PYTHON + index
-      outcomes.push(...(await runPythonClient({ python, base, seed: drawn, forMs: PYTHON_MS, right, beganAt, logIn })))
+      outcomes.push(
+        ...(await runPythonClient({ python, base, seed: drawn, forMs: PYTHON_MS, right, beganAt, logIn, pauseMs })),
+      )
     }
   })
   const nodeClients = nodes.map(async (name) => {
     const random = createRandom(seed, name)
-    while (!over) outcomes.push(await runNodeClient({ set, name, random, right, now }))
+    while (!over) {
+      outcomes.push(await runNodeClient({ set, name, random, right, now }))
+      await sleep(pauseMs)
+    }
   })
   return {
     outcomes,

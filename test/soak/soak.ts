@@ -18,6 +18,8 @@ export interface SoakOptions {
   readonly forMs: number
   /** If it is given, only these faults happen. */
   readonly only?: readonly SoakFault[]
+  /** Milliseconds that each client waits after each statement. @default 0: the clients keep the processors busy */
+  readonly pauseMs?: number
   readonly logLevel: string
   /** Is called after each fault, with a line of text. */
   readonly report: (line: string) => void
@@ -43,7 +45,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakRecord> {
     const start = performance.now()
     const now = (): number => performance.now() - start
     report(`the set is up: ${set.base}, logs in ${set.folder}`)
-    const load = startClients({ set, seed, right, python, now })
+    const load = startClients({ set, seed, right, python, now, pauseMs: options.pauseMs ?? 0 })
     const watched = watchSet(set, now)
     const bed: FaultBed = {
       set,
