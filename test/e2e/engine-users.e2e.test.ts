@@ -11,20 +11,24 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isEngineGroup } from '../../src/supervisor/engine-ids.ts'
 import { postgresUser } from '../../src/supervisor/posix-user.ts'
 import { buildWithAgents, type EngineAgent } from '../support/engine-agents.ts'
-import { createDatabase } from '../support/postgres.ts'
+import { createDatabase, type TestDatabase } from '../support/postgres.ts'
 import { familyOf, usersOf } from '../support/process-users.ts'
 import { programsOfEachTest, rowsOf } from '../support/programs-of-each-test.ts'
 import { isAlive, postgresOf, processesOf, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { post, raw, run } from '../support/statement-client.ts'
 
+let database: TestDatabase
+// Hooks run in reverse order: this one after the programs of the test have ended.
+afterEach(() => database.drop())
 const programs = programsOfEachTest()
 let data: string
 let build: ReturnType<typeof buildWithAgents>
-beforeEach(() => {
+beforeEach(async () => {
+  database = await createDatabase()
   data = programs.data
   build = buildWithAgents(programs.folder)
 })
@@ -36,8 +40,9 @@ function startProgram(args: readonly string[], env: Record<string, string> = {})
   })
 }
 
+/** Starts a server on a database of the shared Postgres, which costs less than a Postgres of its own. */
 function start(args: readonly string[] = [], env: Record<string, string> = {}): QuipuProcess {
-  return startProgram(['start', '--port', '0', '--data-dir', data, ...args], env)
+  return startProgram(['start', '--port', '0', '--data-dir', data, ...args], { DATABASE_URL: database.url, ...env })
 }
 
 /** The engines of one process that run now. */
@@ -75,7 +80,8 @@ const LOOK = `
 describe.runIf(process.getuid?.() === 0)('Engines of a start as root', { timeout: 240_000 }, () => {
   it('run as users of their own, and read and change nothing but their own files and the tables', async () => {
     const owner = postgresUser()!
-    const quipu = start(['--workers', '2', '--anchor-ms', '1s'])
+    const withPostgres = ['start', '--port', '0', '--data-dir', data, '--workers', '2', '--anchor-ms', '1s']
+    const quipu = startProgram(withPostgres)
     const url = await quipu.url
     expect(quipu.stderr()).toBe('')
     await rowsOf(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
@@ -239,10 +245,8 @@ describe.runIf(process.getuid?.() === 0)('Engines of a start as root', { timeout
     const [launcher] = rootsOf(quipu)
     process.kill(quipu.pid, 'SIGKILL')
     await quipu.exit
-    const postgres = postgresOf(data)!
-    const ours = family.filter((pid) => pid !== postgres && !familyOf(postgres).includes(pid))
-    expect(ours).toContain(launcher)
-    await waitUntil('nothing of it runs', () => !ours.some(isAlive) && !isLeft(orphan, last.uid))
+    expect(family).toContain(launcher)
+    await waitUntil('nothing of it runs', () => !family.some(isAlive) && !isLeft(orphan, last.uid))
 
     const again = start()
     expect(await rowsOf(await again.url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
@@ -349,39 +353,34 @@ describe.runIf(process.getuid?.() === 0)('Engines of a start as root', { timeout
   })
 
   it('share a folder of tables if coordinator and worker are started apart', async () => {
-    const database = await createDatabase()
-    try {
-      const tables = join(programs.folder, 'tables')
-      const env = { QUIPU_SHARED_SECRET: 'a secret that both sides know', DATABASE_URL: database.url }
-      const coordinator = startProgram(['coordinator', '--port', '0', '--data-dir', data, '--tables-dir', tables], env)
-      const url = await coordinator.url
-      const worker = startProgram(
-        [
-          'worker',
-          '--port',
-          '0',
-          '--data-dir',
-          join(programs.folder, 'away'),
-          '--coordinators',
-          url,
-          '--tables-dir',
-          tables,
-        ],
-        { QUIPU_SHARED_SECRET: env.QUIPU_SHARED_SECRET },
-      )
-      await waitUntil('the worker is up', () => worker.stdout().startsWith('Worker up in '))
-      await rowsOf(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
-      expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
-      for (const one of [coordinator, worker])
-        await waitUntil('the launcher and its watcher alone are root', () => rootsOf(one).length === 2)
-      worker.signal('SIGTERM')
-      coordinator.signal('SIGTERM')
-      expect([await worker.exit, await coordinator.exit]).toMatchObject([
-        { code: 0, stderr: '' },
-        { code: 0, stderr: '' },
-      ])
-    } finally {
-      await database.drop()
-    }
+    const tables = join(programs.folder, 'tables')
+    const env = { QUIPU_SHARED_SECRET: 'a secret that both sides know', DATABASE_URL: database.url }
+    const coordinator = startProgram(['coordinator', '--port', '0', '--data-dir', data, '--tables-dir', tables], env)
+    const url = await coordinator.url
+    const worker = startProgram(
+      [
+        'worker',
+        '--port',
+        '0',
+        '--data-dir',
+        join(programs.folder, 'away'),
+        '--coordinators',
+        url,
+        '--tables-dir',
+        tables,
+      ],
+      { QUIPU_SHARED_SECRET: env.QUIPU_SHARED_SECRET },
+    )
+    await waitUntil('the worker is up', () => worker.stdout().startsWith('Worker up in '))
+    await rowsOf(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
+    for (const one of [coordinator, worker])
+      await waitUntil('the launcher and its watcher alone are root', () => rootsOf(one).length === 2)
+    worker.signal('SIGTERM')
+    coordinator.signal('SIGTERM')
+    expect([await worker.exit, await coordinator.exit]).toMatchObject([
+      { code: 0, stderr: '' },
+      { code: 0, stderr: '' },
+    ])
   })
 })

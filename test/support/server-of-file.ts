@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
-import { freePort } from './postgres.ts'
+import { createDatabase, freePort, type TestDatabase } from './postgres.ts'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from './quipu-process.ts'
 
 /** A server for all tests of a file, over a separate folder. */
@@ -12,7 +12,8 @@ export interface ServerOfFile {
 }
 
 /**
- * Starts the server before the tests of the file. Afterwards it stops the server and removes the folder.
+ * Starts the server before the tests of the file, on a database of the shared Postgres: a Postgres of its own takes
+ * seconds to make. Afterwards it stops the server and removes the folder.
  * @param settingsOf creates what the server needs, and returns its variables
  */
 export function serverOfFile(
@@ -24,6 +25,7 @@ export function serverOfFile(
   const folder = temporaryFolder()
   const data = join(folder.path, 'data')
   let quipu: QuipuProcess | undefined
+  let database: TestDatabase | undefined
   let url: string
   const own = {
     folder: folder.path,
@@ -35,13 +37,16 @@ export function serverOfFile(
   beforeAll(async () => {
     const port = await freePort()
     url = `http://127.0.0.1:${port}`
-    const env = await settingsOf(own)
+    const settings = await settingsOf(own)
+    if (settings['DATABASE_URL'] === undefined) database = await createDatabase()
+    const env = { ...(database && { DATABASE_URL: database.url }), ...settings }
     quipu = spawnQuipu(['start', '--data-dir', data, '--port', String(port), '--log-level', logLevel], { env })
     url = await quipu.url
   }, 240_000)
   afterAll(async () => {
     quipu?.signal('SIGTERM')
     await quipu?.exit
+    await database?.drop()
     await folder.remove()
   }, 240_000)
   return own
