@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Kafka, logLevel, Partitioners, type ISocketFactory } from 'kafkajs'
 import pg from 'pg'
+import { afterAll } from 'vitest'
 import {
   checkpointToJson,
   beginning,
@@ -24,7 +25,7 @@ import { ensureTopics } from '../../../src/events/kafka/topic.ts'
 import type { RecordStore, StoredRecord } from '../../../src/events/record-store.ts'
 import { startFaultProxy, type FaultProxy } from '../fault-proxy.ts'
 import { pagesTopicOf } from '../../../src/events/kafka/kafka-record-store.ts'
-import { sharedKafka, startKafka } from '../kafka.ts'
+import { sharedKafka, startKafka, type TestKafka } from '../kafka.ts'
 import {
   openedQuietly,
   type Broken,
@@ -38,8 +39,18 @@ import { createMigratedDatabase } from './migrated-database.ts'
 
 export const kafkaAdapter: LogAdapter = { technology: 'kafka', fixture: createKafkaFixture }
 
+let own: Promise<TestKafka> | undefined
+/** A broker that tests may kill: one for all tests of a file, because a broker needs seconds to start. */
+function ownBroker(): Promise<TestKafka> {
+  own ??= startKafka()
+  return own
+}
+afterAll(async () => {
+  await (await own)?.stop()
+})
+
 async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken = {}): Promise<LogFixture> {
-  const broker = options.ownServer ? await startKafka() : await sharedKafka()
+  const broker = options.ownServer ? await ownBroker() : await sharedKafka()
   const database = await createMigratedDatabase()
   const topic = `test-${randomBytes(6).toString('hex')}`
   const key = randomBytes(32)
@@ -136,13 +147,10 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
       for (const proxy of proxies) proxy.release()
       await Promise.all([...logs, ...stores, projector].map((each) => ('close' in each ? each.close() : each.stop())))
       await Promise.all(proxies.map((each) => each.close()))
-      if (options.ownServer) await broker.stop()
-      else {
-        const admin = kafka.admin()
-        await admin.connect()
-        await admin.deleteTopics({ topics: [topic, pagesTopicOf(topic)] }).catch(() => {})
-        await admin.disconnect()
-      }
+      const admin = kafka.admin()
+      await admin.connect()
+      await admin.deleteTopics({ topics: [topic, pagesTopicOf(topic)] }).catch(() => {})
+      await admin.disconnect()
       await database.drop()
       rmSync(folder, { recursive: true })
     },
