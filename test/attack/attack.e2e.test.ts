@@ -22,8 +22,8 @@ async function attack(bed: AttackBed, seed: number, cases: number): Promise<Camp
 }
 
 describe.each([
-  { log: 'postgres', seed: 7, cases: 220, guarded: false },
-  { log: 'kafka', seed: 2, cases: 100, guarded: true },
+  { log: 'postgres', seed: 7, cases: FULL_TESTS ? 220 : 120, guarded: false },
+  { log: 'kafka', seed: 2, cases: FULL_TESTS ? 100 : 60, guarded: true },
 ] as const)('Processes under attack with the log in $log', ({ log, seed, cases, guarded }) => {
   let bed: AttackBed | undefined
 

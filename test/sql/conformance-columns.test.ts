@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EngineError } from '../../src/shared/engine-error.ts'
 import { compareAnswers, differenceOf, type CorpusEntry } from '../support/corpus.ts'
+import { FULL_TESTS } from '../support/full-tests.ts'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 import { literalsToColumns } from '../support/literals-to-columns.ts'
 
@@ -59,14 +60,16 @@ describe('Conformance of columns with Trino', { timeout: 900_000 }, () => {
   it("gives Trino's answers for literals when the literals of the whole corpus become columns", async () => {
     const differing = new Map<string, string>()
     let turned = 0
-    for (const entry of whole) {
+    // In CI every second statement, and all with a reason.
+    for (const [index, entry] of whole.entries()) {
+      if (!FULL_TESTS && index % 2 === 1 && turnedDifferently[entry.id] === undefined) continue
       const sql = literalsToColumns(entry.sql)
       if (sql === undefined) continue
       turned++
       const difference = await rowsDifference(entry, sql)
       if (difference !== undefined) differing.set(entry.id, `${entry.id} ${sql}\n    ${difference}`)
     }
-    expect(turned).toBeGreaterThan(1200)
+    expect(turned).toBeGreaterThan(FULL_TESTS ? 1200 : 600)
     expect([...differing].filter(([id]) => turnedDifferently[id] === undefined).map(([, text]) => text)).toEqual([])
     expect(Object.keys(turnedDifferently).filter((id) => !differing.has(id))).toEqual([])
   })

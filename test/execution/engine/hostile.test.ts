@@ -41,7 +41,7 @@ beforeAll(async () => {
   engines = await openTestPool({
     spareAfterMs: 0,
     // A short deadline keeps the tests with long planning short.
-    prepareDeadlineMs: 2_500,
+    prepareDeadlineMs: 1_500,
     translateError: (text) => new EngineError('GENERIC_USER_ERROR', text),
   })
   sampler = setInterval(() => {
