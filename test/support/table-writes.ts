@@ -27,6 +27,10 @@ export interface TableWrites {
   table(schema: string, table: string): Promise<ConnectorTable | undefined>
   /** All rows of a table at present, or as of an earlier lookup. */
   read(schema: string, table: string | ConnectorTable): Promise<Rows>
+  /** The text of a scan of a table as it was looked up, with `$file` and `$row` behind its columns. */
+  scanWithIds(table: ConnectorTable): Promise<string>
+  /** Runs EXECUTE optimize. */
+  rewrite(schema: string, table: string): Promise<void>
 }
 
 let counter = 0
@@ -45,7 +49,7 @@ export function tableWrites(connector: Connector, duckdb: DuckDb): TableWrites {
       const folder = await writer.openAttempt(target, attempt)
       const path = join(folder, 'data_0.parquet')
       const list = target.columns.map(
-        ({ name, type }, i) => `CAST(c${i} AS ${duckdbTypeOf(type)}) AS ${quoteName(name)}`,
+        ({ name, physical = name, type }, i) => `CAST(c${i} AS ${duckdbTypeOf(type)}) AS ${quoteName(physical)}`,
       )
       const names = target.columns.map((_, i) => `c${i}`).join(', ')
       await duckdb.run(
@@ -69,6 +73,18 @@ export function tableWrites(connector: Connector, duckdb: DuckDb): TableWrites {
       const rows = await duckdb.query(`FROM (${scanText(await connector.tableSource(splits, names))}) ORDER BY ALL`)
       await connector.verifySplits(splits)
       return rows
+    },
+    async scanWithIds({ handle, columns }) {
+      const names = columns.map(({ name }) => name)
+      const source = await connector.tableSource(await connector.listSplits(handle), names, { rowIds: true })
+      return `(${scanText(source)})`
+    },
+    async rewrite(schema, table) {
+      const found = (await connector.getTable(schema, table))!
+      const splits = await connector.listSplits({ ...found.handle, rewrite: true })
+      const names = found.columns.map(({ name }) => name)
+      const rows = scanText(await connector.tableSource(splits, names))
+      await writes.write({ kind: 'rewriteTable', schema, table, version: found.version }, rows)
     },
   }
   return writes

@@ -49,14 +49,21 @@ export function withRemovals(
   return withoutDeadFiles({ ...table, files: [...table.files, ...added], removals })
 }
 
-/** Drops files without a row of the table, unless other files need them for their removed rows. */
+/**
+ * Drops files without a row of the table. A file of changed rows stays while it removes rows of other files; none of its
+ * own rows is `live` then.
+ */
 export function withoutDeadFiles(table: TableContent): TableContent {
   const removed = removedRows(table)
-  const hasRows = (file: TableFile): boolean => liveRows(file) > (removed.get(file.path) ?? 0)
-  const living = new Set(table.files.filter(hasRows).map(({ path }) => path))
+  const living = new Set(
+    table.files.filter((file) => liveRows(file) > (removed.get(file.path) ?? 0)).map(({ path }) => path),
+  )
   const removals = table.removals.filter(({ file }) => living.has(file))
   const needed = new Set(removals.flatMap((removal) => removal.by.map(({ file }) => file)))
-  return { ...table, removals, files: table.files.filter(({ path }) => living.has(path) || needed.has(path)) }
+  const files = table.files
+    .filter(({ path }) => living.has(path) || needed.has(path))
+    .map((file) => (living.has(file.path) ? file : { ...file, live: 0 }))
+  return { ...table, removals, files }
 }
 
 /**

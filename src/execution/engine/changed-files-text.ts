@@ -46,7 +46,7 @@ function indexText(ranges: readonly ParquetRange[]): string {
   if (indexes.length === 1) return `CAST(${first} AS INTEGER)`
   const consecutive = indexes.every((index, position) => Number(index) === Number(first) + position)
   if (consecutive) return `CAST(${FILE_INDEX} + ${first} AS INTEGER)`
-  return `CAST([${indexes.join(', ')}][${FILE_INDEX} + 1] AS INTEGER)`
+  return `CAST([${indexes.join(', ')}][CAST(${FILE_INDEX} AS BIGINT) + 1] AS INTEGER)`
 }
 
 /** More rows than any file has. */
