@@ -70,7 +70,7 @@ class ChangedTable {
   async change(made: Exclude<Operation, { kind: 'sweep' }>): Promise<{
     readonly prepared: PreparedWrite
     readonly statement: string
-    /** The number of rows that the client is told; absent where there is none. */
+    /** The count that the client gets; absent without one. */
     readonly count?: string
   }> {
     const { table } = this
