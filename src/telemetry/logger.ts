@@ -9,6 +9,7 @@ type LogEvent =
   | 'query.completed'
   | 'query.slow'
   | 'query.internal_error'
+  | 'tables.rewritten'
   | 'tables.swept'
   | 'sweep.trouble'
   | 'epoch.won'

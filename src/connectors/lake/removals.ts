@@ -7,6 +7,10 @@ import type { TableContent, TableFile } from './manifest.ts'
 
 /** Files below this size are rewritten together, bytes. */
 const SMALL_FILE_BYTES = 64 * 1024 * 1024
+/** The part of a file's rows that may be removed before the table is rewritten by itself. */
+const MOST_REMOVED = 0.3
+/** The number of files of changed rows before the table is rewritten by itself. */
+const MOST_CHANGE_FILES = 8
 
 /** The number of rows that are removed from each file, by path. */
 export function removedRows({ removals }: Pick<TableContent, 'removals'>): ReadonlyMap<string, number> {
@@ -80,4 +84,11 @@ export function filesToRewrite(
   const changed = first.filter(({ path, live }) => live !== undefined || withRemovedRows.has(path))
   const small = first.filter(({ bytes, path, live }) => bytes < SMALL_FILE_BYTES && live === undefined && !withRemovedRows.has(path)) // prettier-ignore
   return new Set([...changed, ...(small.length > 1 || changed.length > 0 ? small : [])].map(({ path }) => path))
+}
+
+/** Whether so many rows were changed that reading the table has become slow. */
+export function isWorthRewriting(table: Pick<TableContent, 'files' | 'removals'>): boolean {
+  if (table.files.filter(({ live }) => live !== undefined).length > MOST_CHANGE_FILES) return true
+  const removed = removedRows(table)
+  return table.files.some((file) => (removed.get(file.path) ?? 0) > MOST_REMOVED * liveRows(file))
 }

@@ -1,8 +1,10 @@
 import { readdir, rm, rmdir, stat, unlink } from 'node:fs/promises'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import type { SweepOptions, SweepReport } from '../spi/table-writer.ts'
 import { DATA_FOLDER } from './attempts.ts'
+import { nameOfFolder } from './folder-names.ts'
 import { listFolders } from './lake-files.ts'
+import { isWorthRewriting } from './removals.ts'
 import { resolveInside } from './resolve-inside.ts'
 import { REMEMBERED_MILLIS, type Manifest } from './manifest.ts'
 import { listVersions, MANIFEST_FOLDER, readVersion, relativeFolder, versionPath, type Chain } from './version-chain.ts'
@@ -18,7 +20,7 @@ const UNNAMED_MILLIS = 24 * 3600 * 1000
  * commits, which a delayed committer may need.
  */
 export async function sweepLake(location: string, options: SweepOptions): Promise<SweepReport> {
-  const report = { filesRemoved: 0, bytesRemoved: 0 }
+  const report: Report = { filesRemoved: 0, bytesRemoved: 0, worthRewriting: [] }
   const schemas = await subfolders(location, location)
   const elsewhere = await filesElsewhere(location, schemas, options)
   for (const schema of schemas) {
@@ -52,7 +54,9 @@ async function filesElsewhere(
   return found
 }
 
-type Report = { -readonly [K in keyof SweepReport]: SweepReport[K] }
+type Report = Omit<{ -readonly [K in keyof SweepReport]: SweepReport[K] }, 'worthRewriting'> & {
+  readonly worthRewriting: { readonly schema: string; readonly table: string }[]
+}
 
 async function sweepObject(
   chain: Chain,
@@ -86,6 +90,13 @@ async function sweepObject(
     }
   }
   await sweepManifests(folder, versions, options)
+  const newest = versions.at(-1)?.content
+  if (newest?.kind === 'table' && !newest.until && isWorthRewriting(newest)) {
+    report.worthRewriting.push({
+      schema: nameOfFolder(basename(dirname(folder))),
+      table: nameOfFolder(basename(folder)),
+    })
+  }
   // No change was ever committed: attempts left an empty folder.
   if (versions.length === 0 && hadAttempts && mtimeMs < options.now - UNNAMED_MILLIS)
     await rmdir(folder).catch(() => {})

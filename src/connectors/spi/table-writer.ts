@@ -294,6 +294,8 @@ export interface SweepOptions {
 export interface SweepReport {
   readonly filesRemoved: number
   readonly bytesRemoved: number
+  /** Tables whose rows were changed so often that they should be rewritten (`rewriteTable`). */
+  readonly worthRewriting: readonly { readonly schema: string; readonly table: string }[]
 }
 
 /**

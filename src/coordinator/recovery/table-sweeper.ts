@@ -13,13 +13,18 @@ export interface TableSweeperDeps {
   openQueries(): readonly { readonly queryId: QueryId; readonly createdAt: string | undefined }[] | undefined
   onSwept(catalog: string, report: SweepReport): void
   onTrouble(catalog: string, error: unknown): void
+  /** Rewrites a table whose rows were changed often. Rejects when it fails: the next sweep tries again. */
+  rewrite(table: { readonly catalog: string; readonly schema: string; readonly table: string }): Promise<void>
   /** Milliseconds from the start to the first sweep. @default 300_000 */
   readonly firstAfterMs?: number
   /** Milliseconds between two sweeps. @default 3_600_000 */
   readonly everyMs?: number
 }
 
-/** Makes the catalogs remove data that is no longer needed: files of lost attempts, old versions of tables. */
+/**
+ * Makes the catalogs remove data that is no longer needed: files of lost attempts, old versions of tables. Also rewrites
+ * tables whose rows were changed often.
+ */
 export interface TableSweeper {
   /** Sweeps all catalogs once, one after the other. */
   sweep(): Promise<void>
@@ -60,6 +65,10 @@ export function createTableSweeper(deps: TableSweeperDeps): TableSweeper {
           ...(began.length > 0 && { oldestOpenQuery: Math.min(...began) }),
         })
         deps.onSwept(catalog, report)
+        for (const table of report.worthRewriting) {
+          if (stopped || !deps.openQueries()) return
+          await deps.rewrite({ catalog, ...table })
+        }
       } catch (error) {
         deps.onTrouble(catalog, error)
       }

@@ -9,6 +9,7 @@ import type { Tenure } from '../../coordinator/recovery/tenure.ts'
 import { Fenced } from '../../events/event-log.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { QueryHistory } from './query-history.ts'
+import { runOwnStatement } from '../../coordinator/query/results/own-statement.ts'
 import { startSweeping } from '../record/sweeping.ts'
 import { takeOver } from './take-over.ts'
 import type { CoordinatorBase } from './wire-base.ts'
@@ -71,7 +72,16 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
       if (stopped) return
       // All earlier decisions are being carried out now, so names may be checked again.
       queries.writeGuard.open()
-      afterwards.push(startSweeping({ catalogs, clock, registry, logger, active: () => tenure.open }).stop)
+      const { service, texts, groups } = queries
+      const sweeper = startSweeping({
+        catalogs,
+        clock,
+        registry,
+        logger,
+        active: () => tenure.open,
+        runStatement: (sql) => runOwnStatement({ service, texts, groups, baseUri: base.address }, sql),
+      })
+      afterwards.push(sweeper.stop)
       const stopLeftTasks = releaseLeftTasks({
         client,
         workers: members,

@@ -2,6 +2,7 @@ import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { QueryRegistry } from '../../coordinator/query/registry/query-registry.ts'
 import { isTerminal } from '../../coordinator/query/stream/state.ts'
 import { createTableSweeper, type TableSweeper } from '../../coordinator/recovery/table-sweeper.ts'
+import { printQuoted } from '../../sql/syntax/print-names.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 
@@ -13,10 +14,12 @@ export interface SweepingDeps {
   readonly logger: Logger
   /** Whether this coordinator may still write. */
   active(): boolean
+  /** Runs a statement of the server itself. Rejects when it fails. */
+  runStatement(sql: string): Promise<void>
 }
 
 /** Sweeps the tables of all catalogs each hour while this coordinator writes. */
-export function startSweeping({ catalogs, clock, registry, logger, active }: SweepingDeps): TableSweeper {
+export function startSweeping({ catalogs, clock, registry, logger, active, runStatement }: SweepingDeps): TableSweeper {
   return createTableSweeper({
     catalogs,
     clock,
@@ -31,13 +34,20 @@ export function startSweeping({ catalogs, clock, registry, logger, active }: Swe
             }))
         : undefined,
     onSwept(catalog, report) {
-      if (report.filesRemoved > 0) logger.info('tables.swept', { catalog, ...report }, 'Unneeded files were removed')
+      const { filesRemoved, bytesRemoved } = report
+      if (filesRemoved > 0)
+        logger.info('tables.swept', { catalog, filesRemoved, bytesRemoved }, 'Unneeded files were removed')
+    },
+    async rewrite({ catalog, schema, table }) {
+      const name = [catalog, schema, table].map(printQuoted).join('.')
+      await runStatement(`ALTER TABLE ${name} EXECUTE optimize`)
+      logger.info('tables.rewritten', { catalog, schema, table }, 'A table with many changed rows was rewritten')
     },
     onTrouble: (catalog, error) =>
       logger.warn(
         'sweep.trouble',
         { catalog, err: error },
-        'Unneeded files of the tables of a catalog could not be removed',
+        'The tables of a catalog could not be swept: unneeded files or changed rows stay longer',
       ),
   })
 }

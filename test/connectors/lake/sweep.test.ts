@@ -59,7 +59,7 @@ describe('The sweep of a lake', () => {
     await writes.write(create(), 'SELECT 1')
     await writes.write(insert, 'SELECT 2')
     const before = data()
-    expect(await sweep(1000)).toEqual({ filesRemoved: 0, bytesRemoved: 0 })
+    expect(await sweep(1000)).toEqual({ filesRemoved: 0, bytesRemoved: 0, worthRewriting: [] })
     expect(data()).toEqual(before)
     expect(await writes.read('s', 't')).toEqual([{ a: 1 }, { a: 2 }])
     // The older versions of the table are removed.
@@ -79,7 +79,7 @@ describe('The sweep of a lake', () => {
     expect(await writes.read('s', read)).toEqual([{ a: 1 }])
     expect((await sweep(100, { oldestOpenQuery: began })).filesRemoved).toBe(0)
     expect(await writes.read('s', read)).toEqual([{ a: 1 }])
-    expect(await sweep(25)).toEqual({ filesRemoved: 2, bytesRemoved: expect.any(Number) as number })
+    expect(await sweep(25)).toMatchObject({ filesRemoved: 2 })
     expect(data()).toEqual([])
     await expect(writes.read('s', read)).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
   })
@@ -151,10 +151,34 @@ describe('The sweep of a lake', () => {
     writeFileSync(join(location, 's/plain/deeper/notes.txt'), 'mine')
     mkdirSync(join(location, 'empty'))
     mkdirSync(join(location, 's/empty'))
-    expect(await sweep(10_000)).toEqual({ filesRemoved: 0, bytesRemoved: 0 })
+    expect(await sweep(10_000)).toEqual({ filesRemoved: 0, bytesRemoved: 0, worthRewriting: [] })
     expect(existsSync(join(location, 's/plain/deeper/notes.txt'))).toBe(true)
     expect(existsSync(join(location, 's/empty'))).toBe(true)
     expect(await connector.listSchemas()).toEqual(['empty', 's'])
+  })
+
+  it('reports a table with many removed rows or many changes until it is rewritten', async () => {
+    const table = { schema: 's', table: 't' }
+    const remove = async (where: string): Promise<void> => {
+      const found = (await writes.table('s', 't'))!
+      const rows = `SELECT "$file", "$row", false, NULL, NULL FROM ${await writes.scanWithIds(found)} WHERE ${where}`
+      await writes.write({ kind: 'changeRows', ...table, operation: 'DELETE', version: found.version }, rows)
+    }
+    const reported = async (): Promise<unknown> => (await sweep(0)).worthRewriting
+    await writes.write(create(), 'SELECT i FROM range(100) t(i)')
+    await remove('a < 30')
+    expect(await reported()).toEqual([])
+    await remove('a = 30')
+    expect(await reported()).toEqual([table])
+    await writes.rewrite('s', 't')
+    expect(await reported()).toEqual([])
+    for (let a = 40; a < 49; a++) await remove(`a = ${a}`)
+    expect(await reported()).toEqual([table])
+    await writes.rewrite('s', 't')
+    expect(await reported()).toEqual([])
+    await sweep(30)
+    expect(data()).toHaveLength(1)
+    expect(await writes.read('s', 't')).toHaveLength(60)
   })
 
   it('removes temporary manifests of dead committers', async () => {

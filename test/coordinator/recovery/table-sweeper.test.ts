@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
+import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { PreparedWrite } from '../../../src/connectors/spi/table-writer.ts'
 import { createTableSweeper, type TableSweeperDeps } from '../../../src/coordinator/recovery/table-sweeper.ts'
 import { column, filesBelow } from '../../support/table-writes.ts'
@@ -46,17 +47,27 @@ function lake() {
 
 function sweeper(
   deps: Pick<TableSweeperDeps, 'catalogs' | 'openQueries'> & { readonly later: number },
-): ReturnType<typeof createTableSweeper> & { readonly swept: unknown[]; readonly troubles: unknown[] } {
+  rewrite: TableSweeperDeps['rewrite'] = () => Promise.resolve(),
+): ReturnType<typeof createTableSweeper> & {
+  readonly swept: unknown[]
+  readonly troubles: unknown[]
+  readonly rewritten: unknown[]
+} {
   const swept: unknown[] = []
   const troubles: unknown[] = []
+  const rewritten: unknown[] = []
   const made = createTableSweeper({
     ...deps,
     clock: { now: () => Date.now() + deps.later, monotonicMs: () => performance.now() },
     onSwept: (catalog, { filesRemoved }) => swept.push([catalog, filesRemoved]),
     onTrouble: (catalog) => troubles.push(catalog),
+    rewrite(table) {
+      rewritten.push(table)
+      return rewrite(table)
+    },
   })
   onTestFinished(() => made.stop())
-  return { ...made, swept, troubles }
+  return { ...made, swept, troubles, rewritten }
 }
 
 const idOf = (number: number): QueryId => parseQueryId(`20260101_000000_0000${number}_00001`)
@@ -109,5 +120,17 @@ describe('The sweeper of tables', () => {
     const { sweep, swept, troubles } = sweeper({ catalogs, later: 0, openQueries: () => [] })
     await sweep()
     expect({ swept, troubles }).toEqual({ swept: [['good', 0]], troubles: ['broken'] })
+  })
+
+  it('rewrites the tables that the sweep reports, and goes on with other catalogs when that fails', async () => {
+    const report = { filesRemoved: 0, bytesRemoved: 0, worthRewriting: [{ schema: 's', table: 't' }] }
+    const reporting = { writer: { sweep: () => Promise.resolve(report) } } as unknown as Connector
+    const catalogs = createCatalogs(new Map([['one', reporting], ['two', reporting]])) // prettier-ignore
+    const { sweep, rewritten, troubles } = sweeper({ catalogs, later: 0, openQueries: () => [] }, (table) =>
+      table.catalog === 'one' ? Promise.reject(new Error('refused')) : Promise.resolve(),
+    )
+    await sweep()
+    expect(rewritten).toEqual(['one', 'two'].map((catalog) => ({ catalog, schema: 's', table: 't' })))
+    expect(troubles).toEqual(['one'])
   })
 })
