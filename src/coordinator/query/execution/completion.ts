@@ -92,6 +92,11 @@ export class Completion {
     await dropped
   }
 
+  /** Records in the end of the query that its result may lack rows. */
+  markPartial(): void {
+    this.#partial = true
+  }
+
   // --- failed ------------------------------------------------------------------------------------------------------
   /**
    * Fails the query. Resolves when the failure is valid; at once when the query has ended, or can only finish.

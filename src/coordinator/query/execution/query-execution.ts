@@ -1,6 +1,7 @@
 import { propertyValue } from '../../../sql/session/session-properties.ts'
 import { groupOfQuery, initialQueryState, isTerminal } from '../stream/state.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../telemetry/trace-context.ts'
+import { REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import type { QueryId } from '../../../shared/ids.ts'
 import type { QueryExecution, Resumption, Submission } from '../registry/query-handle.ts'
 import type { RemoteAnswers } from '../registry/remote-answers.ts'
@@ -152,8 +153,10 @@ class Execution implements QueryExecution {
     return this.#parts.completion.fail(...failing)
   }
 
-  cancelStage(stage: number): Promise<void> {
-    return this.#parts.completion.stopStage(stage)
+  async cancelStage(stage: number): Promise<void> {
+    const { completion } = this.#parts
+    if (!this.#remote) return completion.stopStage(stage)
+    if (stage === REMOTE_STAGE && (await this.#remote.cancelStage())) completion.markPartial()
   }
 
   totals(): ReturnType<QueryExecution['totals']> {

@@ -1,5 +1,6 @@
 import { settlesWithin } from '../../../shared/deadline.ts'
 import { deferred } from '../../../shared/deferred.ts'
+import { REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { Cluster } from '../../clusters/cluster.ts'
 import {
@@ -27,7 +28,7 @@ export type RemoteOutcome =
   | { readonly kind: 'lost'; readonly error: ClusterLost; readonly rowsSent: boolean }
 
 export interface RemoteRunDeps {
-  readonly relay: Pick<RelayPort, 'fetch' | 'keepAlive'>
+  readonly relay: Pick<RelayPort, 'fetch' | 'keepAlive' | 'cancel'>
   readonly clock: Pick<Clock, 'now'>
   /** Keeps the rows of a small last answer. If it drops them, they are fetched again. */
   readonly pages: Pick<PageMemory, 'get' | 'set'>
@@ -80,6 +81,8 @@ export class RemoteRun implements RemoteAnswers {
   /** Whether the attempt has ended: its client then waits for the log. */
   #over = false
   #aliveUri: RemoteUri
+  /** The newest address that ends a stage of the cluster early. */
+  #partialCancelUri: RemoteUri | undefined
   #hasExecuted = false
   #beat: NodeJS.Timeout | undefined
   #work: RelayedWork
@@ -167,6 +170,14 @@ export class RemoteRun implements RemoteAnswers {
     }
   }
 
+  async cancelStage(): Promise<boolean> {
+    const uri = this.#partialCancelUri
+    if (!uri || this.#over) return false
+    const canceled = this.#deps.relay.cancel(this.#attempt.cluster, uri)
+    canceled.catch(nothing)
+    return settlesWithin(canceled, MOST_CANCEL_MS).catch(() => false)
+  }
+
   /** The page of a poll. An address of an earlier attempt, which sent no rows, gets the first page of this attempt. */
   #pageOf({ relayed }: RemotePoll): RelayedPage {
     const { attempt, cluster, firstUri } = this.#attempt
@@ -180,7 +191,8 @@ export class RemoteRun implements RemoteAnswers {
 
   async #pass(asked: RemotePoll, page: RelayedPage, answer: RemoteAnswer): Promise<RelayedQueryAnswer | undefined> {
     for (const header of answer.headers) this.#headers.set(`${header.header}=${header.value}`, header)
-    const { nextUri } = answer.head
+    const { nextUri, partialCancelUri } = answer.head
+    this.#partialCancelUri = partialCancelUri
     if (nextUri === undefined) return this.#passLast(asked, page, answer)
     this.#moved(nextUri)
     const rowsSent = page.rowsSent || answer.data !== undefined
@@ -309,6 +321,8 @@ export class RemoteRun implements RemoteAnswers {
   }
 }
 
+/** The longest time that a client waits for the end of a stage at a cluster. */
+const MOST_CANCEL_MS = 5_000
 /** The most bytes of the rows of a last answer that are read before a part of it is passed on. */
 const MOST_HELD_BYTES = 64 * 1024
 
@@ -318,8 +332,7 @@ function relayedAnswer({ query }: RemotePoll, { head, headers, data, tail }: Rem
     kind: 'relayed',
     query,
     next: undefined,
-    // A stage at a cluster cannot be ended early.
-    cancelableStage: undefined,
+    cancelableStage: head.partialCancelUri && REMOTE_STAGE,
     columns: head.columns,
     headers,
     data,

@@ -41,4 +41,9 @@ export type RemotePolled = RelayedQueryAnswer | { readonly kind: 'gone' | 'lost'
 /** Gives the answers of the cluster that runs a statement. */
 export interface RemoteAnswers {
   poll(asked: RemotePoll): Promise<RemotePolled>
+  /**
+   * Ends the stage early that the last answer offered to end. The query goes on with the rows that it has.
+   * @returns whether the cluster has taken the request
+   */
+  cancelStage(): Promise<boolean>
 }

@@ -7,6 +7,7 @@ import type { Ending } from '../stream/ending.ts'
 import type { QueryExecution } from '../registry/query-handle.ts'
 import type { PostedStatement } from '../secrets/query-secrets.ts'
 import type { QueryRegistry } from '../registry/query-registry.ts'
+import type { QueryEventOf } from '../stream/events.ts'
 import { readQuery } from '../stream/read-query.ts'
 import type { ResultPageSource } from './result-page-source.ts'
 import { isEnded, type LiveQuery } from '../stream/state.ts'
@@ -142,7 +143,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
       registry.touch(queryId)
       const { intended } = execution.aggregate
       // With only a part of the rows the table would be neither the old table nor the new one.
-      if (intended.kind !== 'NONE' && intended.planned?.write) return 'writes'
+      if (intended.kind !== 'NONE' && intended.planned && changesData(intended.planned)) return 'writes'
       await execution.cancelStage(stage)
       return 'done'
     },
@@ -160,4 +161,9 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
       return (await readQuery(log, queryId)).state.kind !== 'NONE'
     },
   }
+}
+
+/** Whether a statement changes something, here or at a cluster. */
+function changesData({ write, routed }: QueryEventOf<'QueryPlanned'>['data']): boolean {
+  return write !== undefined || (routed !== undefined && 'readOnly' in routed && !routed.readOnly)
 }

@@ -59,7 +59,10 @@ function answerOf(step: Step, at: number): RemoteAnswer {
   return {
     head: {
       id: 'remote',
-      ...(step === 'rows' && { nextUri: `/v1/statement/executing/remote/${at + 1}` as RemoteUri }),
+      ...(step === 'rows' && {
+        nextUri: `/v1/statement/executing/remote/${at + 1}` as RemoteUri,
+        partialCancelUri: `/v1/statement/partialCancel/remote/${at}` as RemoteUri,
+      }),
     },
     headers: [],
     data: step === 'fails' ? undefined : rows(),
@@ -96,7 +99,7 @@ function bedOf(
       return answerOf(step, at)
     },
     keepAlive: async () => 'alive',
-    cancel: async ({ name }) => void canceled.push(name),
+    cancel: async ({ name }, uri) => void canceled.push(uri.includes('/partialCancel/') ? `${name} ${uri}` : name),
     figures: async () => undefined,
   }
   const directory: Partial<ClusterDirectory> = {
@@ -334,6 +337,34 @@ describe('A delegated statement', () => {
     await third.tail
     expect(answers.most).toBe(1)
     expect(bed.left).toEqual(['a'])
+  })
+
+  it('ends a stage of its cluster early, and its end says that rows may be missing', async () => {
+    const bed = bedOf({ a: ['rows', 'rows', 'last'] })
+    const { queryId } = await bed.submit(READ)
+    let relayed: Extract<StatementAnswer, { kind: 'relayed' }>['next']
+    for (const token of [0, 1]) {
+      const answer = await bed.service.poll(queryId, token, 1_000, relayed)
+      if (answer.kind !== 'relayed') throw new Error('no answer of the cluster')
+      expect(answer.cancelableStage).toBe(1)
+      await textOf(answer.data)
+      relayed = answer.next
+    }
+    expect(await bed.service.cancelStage(queryId, 1)).toBe('done')
+    // The address of the newest answer.
+    expect(bed.canceled).toEqual(['a /v1/statement/partialCancel/remote/1'])
+    const last = await bed.service.poll(queryId, 2, 1_000, relayed)
+    expect(last).toMatchObject({ kind: 'relayed', cancelableStage: undefined })
+    const [stream] = [...bed.log.streams.values()]
+    expect(stream!.at(-1)).toMatchObject({ type: 'QueryFinished', data: { partial: true } })
+  })
+
+  it('ends no stage early if it changes something', async () => {
+    const bed = bedOf({ a: ['rows', 'last'] })
+    const { queryId } = await bed.submit(WRITE)
+    await bed.service.poll(queryId, 0, 1_000)
+    expect(await bed.service.cancelStage(queryId, 1)).toBe('writes')
+    expect(bed.canceled).toEqual([])
   })
 
   it('is canceled at its cluster before its slot is given on', async () => {
