@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import { serverOfFile } from '../support/server-of-file.ts'
+import { run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
+
+const server = serverOfFile('error')
+const headers = { ...trinoHeaders, 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
+
+/** The rows of a query, the update type and count of any other statement, or the name of the error. */
+async function answer(sql: string): Promise<unknown> {
+  const { rows, error, last } = await run(server.url, sql, headers)
+  if (error) return error.errorName
+  const { updateType, updateCount } = last.json as StatementJson & { readonly updateCount?: number }
+  return updateType === undefined ? rows : updateCount === undefined ? updateType : [updateType, updateCount]
+}
+
+/** Statements with their answers, in order. */
+const story: readonly (readonly [sql: string, answer: unknown])[] = [
+  ['CREATE TABLE t (a bigint NOT NULL, b varchar, c double)', 'CREATE TABLE'],
+  ["INSERT INTO t VALUES (1, 'x', 1.5), (2, 'y', 2.5), (3, 'z', 3.5)", ['INSERT', 3]],
+  ['INSERT INTO t (b) VALUES NULL', 'CONSTRAINT_VIOLATION'],
+  ['DELETE FROM t WHERE a = 2', ['DELETE', 1]],
+  ["UPDATE t SET b = 'w' || b, c = a WHERE a IN (SELECT 3)", ['UPDATE', 1]],
+  ['UPDATE t SET a = NULL', 'INVALID_ARGUMENTS'],
+  ['UPDATE t SET a = NULL WHERE false', ['UPDATE', 0]],
+  [
+    'SELECT * FROM t ORDER BY a',
+    [
+      [1, 'x', 1.5],
+      [3, 'wz', 3],
+    ],
+  ],
+  [
+    "MERGE INTO t USING (VALUES (1, 'm'), (9, 'n')) s(k, v) ON t.a = s.k WHEN MATCHED THEN UPDATE SET b = s.v WHEN NOT MATCHED THEN INSERT (a, b) VALUES (s.k, s.v)",
+    ['MERGE', 2],
+  ],
+  [
+    'MERGE INTO t USING (VALUES 1, 1) s(k) ON a = k WHEN MATCHED AND false THEN DELETE',
+    'MERGE_TARGET_ROW_MULTIPLE_MATCHES',
+  ],
+  ['MERGE INTO t USING (VALUES 1, 9) s(k) ON a = k WHEN MATCHED AND a = 9 THEN DELETE', ['MERGE', 1]],
+  ['ALTER TABLE t ADD COLUMN IF NOT EXISTS d integer', 'ADD COLUMN'],
+  ['ALTER TABLE t ADD COLUMN IF NOT EXISTS d varchar', 'ADD COLUMN'],
+  ['UPDATE t SET d = 1.5', ['UPDATE', 2]],
+  ['ALTER TABLE t RENAME COLUMN d TO e', 'RENAME COLUMN'],
+  ['ALTER TABLE t ALTER COLUMN e SET DATA TYPE bigint', 'SET COLUMN TYPE'],
+  ['ALTER TABLE t ALTER COLUMN a DROP NOT NULL', 'DROP NOT NULL'],
+  ['ALTER TABLE t DROP COLUMN c', 'DROP COLUMN'],
+  ['ALTER TABLE IF EXISTS nowhere DROP COLUMN c', 'DROP COLUMN'],
+  ['ALTER TABLE t RENAME TO u', 'RENAME TABLE'],
+  ['ALTER TABLE IF EXISTS t RENAME TO u', 'RENAME TABLE'],
+  ["COMMENT ON TABLE u IS 'all'", 'COMMENT'],
+  ["COMMENT ON COLUMN u.e IS 'one'", 'COMMENT'],
+  [
+    'SHOW CREATE TABLE u',
+    [["CREATE TABLE memory.default.u (\n   a bigint,\n   b varchar,\n   e bigint COMMENT 'one'\n)\nCOMMENT 'all'"]],
+  ],
+  ['ALTER TABLE u EXECUTE optimize', 'ALTER TABLE EXECUTE'],
+  [
+    'SELECT * FROM u ORDER BY a',
+    [
+      [1, 'm', 2],
+      [3, 'wz', 2],
+    ],
+  ],
+  ['CREATE VIEW v AS SELECT a FROM u', 'CREATE VIEW'],
+  ['ALTER VIEW v RENAME TO w', 'RENAME VIEW'],
+  ['ALTER TABLE u DROP COLUMN a', 'DROP COLUMN'],
+  ['SELECT * FROM w', 'INVALID_VIEW'],
+  ['TRUNCATE TABLE u', 'TRUNCATE TABLE'],
+  ['SELECT count(*) FROM u', [[0]]],
+  // The statements of dbt: a swap of tables, an incremental model, a snapshot, a wider column.
+  ['create table "memory"."default"."orders" as (select 1 as id, cast(null as varchar) as note)', ['CREATE TABLE', 1]],
+  ['create table "memory"."default"."orders__dbt_tmp" as (select 2 as id, \'b\' as note)', ['CREATE TABLE', 1]],
+  ['alter table "memory"."default"."orders" rename to "memory"."default"."orders__dbt_backup"', 'RENAME TABLE'],
+  ['alter table "memory"."default"."orders__dbt_tmp" rename to "memory"."default"."orders"', 'RENAME TABLE'],
+  [
+    'delete from "memory"."default"."orders" where (id) in (select id from "memory"."default"."orders__dbt_backup")',
+    ['DELETE', 0],
+  ],
+  [
+    'merge into "memory"."default"."orders" as DBT_INTERNAL_DEST using "memory"."default"."orders__dbt_backup" as DBT_INTERNAL_SOURCE on ((DBT_INTERNAL_SOURCE.id = DBT_INTERNAL_DEST.id)) when matched then update set note = DBT_INTERNAL_SOURCE.note when not matched then insert ("id", "note") values (DBT_INTERNAL_SOURCE.id, DBT_INTERNAL_SOURCE.note)',
+    ['MERGE', 1],
+  ],
+  ['drop table if exists "memory"."default"."orders__dbt_backup"', 'DROP TABLE'],
+  ['alter table "memory"."default"."orders" add column "note__dbt_alter" varchar', 'ADD COLUMN'],
+  ['update "memory"."default"."orders" set "note__dbt_alter" = CAST("note" AS varchar)', ['UPDATE', 2]],
+  ['alter table "memory"."default"."orders" drop column "note" ', 'DROP COLUMN'],
+  ['alter table "memory"."default"."orders" rename column "note__dbt_alter" to "note"', 'RENAME COLUMN'],
+  [
+    'SELECT * FROM orders ORDER BY id',
+    [
+      [1, null],
+      [2, 'b'],
+    ],
+  ],
+  ['SHOW FUNCTIONS FROM memory.default', []],
+  ['drop function if exists "memory"."default"."abs"(bigint)', 'DROP FUNCTION'],
+  ['drop materialized view if exists "memory"."default"."orders_mv"', 'DROP MATERIALIZED VIEW'],
+  ['CREATE SCHEMA one', 'CREATE SCHEMA'],
+  ['CREATE TABLE one.x AS SELECT 1 AS y', ['CREATE TABLE', 1]],
+  ['ALTER SCHEMA one RENAME TO two', 'RENAME SCHEMA'],
+  ['TABLE two.x', [[1]]],
+]
+
+describe('Statements that change rows, columns and names', () => {
+  it("give Trino's answers, one after the other", { timeout: 240_000 }, async () => {
+    for (const [sql, expected] of story) expect(await answer(sql), sql).toEqual(expected)
+  })
+
+  it('all succeed when clients change different rows of one table at once', { timeout: 240_000 }, async () => {
+    await answer('CREATE TABLE counters AS SELECT n, 0 AS c FROM UNNEST(sequence(1, 4)) x(n)')
+    const client = async (n: number): Promise<void> => {
+      for (let i = 0; i < 5; i++)
+        expect(await answer(`UPDATE counters SET c = c + 1 WHERE n = ${n}`)).toEqual(['UPDATE', 1])
+    }
+    await Promise.all([1, 2, 3, 4].map(client))
+    expect(await answer('SELECT n, c FROM counters ORDER BY n')).toEqual([1, 2, 3, 4].map((n) => [n, 5]))
+  })
+})
