@@ -1,11 +1,11 @@
 import { Route, Router, Switch } from 'wouter'
 import { Layout } from './shell/layout.tsx'
+import { ClusterPage } from './pages/cluster/cluster.tsx'
 import { GroupsPage } from './pages/groups.tsx'
-import { NodesPage } from './pages/nodes.tsx'
 import { QueriesPage } from './pages/queries.tsx'
 import { QueryPage } from './pages/query/query.tsx'
 
-/** The console: one page per address below `/ui`. `CONSOLE_PATHS` of the server lists the same addresses. */
+/** The console: one page per address below `/ui`. `PAGES` of the server lists the same addresses. */
 export function App() {
   return (
     <Router base="/ui">
@@ -14,7 +14,8 @@ export function App() {
           <Route path="/" component={QueriesPage} />
           <Route path="/query/:queryId">{({ queryId }) => <QueryPage key={queryId} queryId={queryId} />}</Route>
           <Route path="/groups" component={GroupsPage} />
-          <Route path="/nodes" component={NodesPage} />
+          <Route path="/cluster" component={ClusterPage} />
+          <Route path="/nodes" component={ClusterPage} />
           <Route>There is no such page.</Route>
         </Switch>
       </Layout>

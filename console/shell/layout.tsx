@@ -8,7 +8,7 @@ import classes from './layout.module.css'
 const PAGES = [
   { path: '/', name: 'Queries' },
   { path: '/groups', name: 'Groups' },
-  { path: '/nodes', name: 'Nodes' },
+  { path: '/cluster', name: 'Cluster' },
 ] as const
 
 /** The frame of all pages: navigation, viewer, zone of times, colors. */

@@ -261,7 +261,7 @@ it.runIf(there)('a user logs in to the web UI, sees their name, and logs out', {
   await atProvider(page, 'carol')
   await page.waitForURL(`${base}/ui/nodes`)
   await page.getByRole('banner').getByText('carol').waitFor()
-  await page.locator('h1', { hasText: 'Nodes' }).waitFor()
+  await page.locator('h1', { hasText: 'Cluster' }).waitFor()
   // Going back leads to the log-in page or to the page of the provider; neither shows the user's data.
   await page.goto(`${base}/ui`)
   await page.getByRole('button', { name: 'Log out' }).click()

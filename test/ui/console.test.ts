@@ -4,6 +4,7 @@ import axe from 'axe-core'
 import express, { type Router } from 'express'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { ClusterInfo, NodeInfo, ServerStatus } from '../../src/protocol/info/wire-schemas.ts'
 import { createUiRoutes } from '../../src/ui/ui-routes.ts'
 import { builtConsole } from '../support/built-console.ts'
 import { CHROMIUM, hasChromium } from '../support/chromium.ts'
@@ -18,7 +19,7 @@ beforeAll(async () => {
 afterEach(() => app?.close())
 
 describe('The routes of the console', () => {
-  it.each(['/ui', '/ui/', '/ui/groups', '/ui/nodes', '/ui/query/20261121_214446_00000_00001'])(
+  it.each(['/ui', '/ui/', '/ui/groups', '/ui/cluster', '/ui/nodes', '/ui/query/20261121_214446_00000_00001'])(
     'answer with its document at %s',
     async (path) => {
       app = await serve(createUiRoutes(folders))
@@ -183,5 +184,110 @@ describe.runIf(hasChromium('nothing looks at the console in one'))(
         expect(await violations(page)).toEqual([])
       })
     })
+
+    /** An API with one worker and one cluster; it keeps the changes that the console asks for. */
+    function clusterApi(): { readonly api: Router; readonly changes: unknown[] } {
+      const api = express.Router()
+      const changes: unknown[] = []
+      let state: ClusterInfo['state'] = 'ACTIVE'
+      api.use(express.json({ strict: false, type: () => true }))
+      api.get('/v1/status', (_request, response) => void response.json(STATUS))
+      api.get('/v1/node', (_request, response) => void response.json([WORKER]))
+      api.get('/v1/cluster', (_request, response) => void response.json([{ ...CLUSTER, state }]))
+      api.put('/v1/node/:id/state', (request, response) => {
+        changes.push([request.params.id, request.body])
+        response.json({})
+      })
+      api.put('/v1/cluster/:name/state', (request, response) => {
+        changes.push([request.params.name, request.body])
+        state = (request.body as { state: ClusterInfo['state'] }).state
+        response.json({})
+      })
+      return { api, changes }
+    }
+
+    it('drains a worker and a cluster once the user confirms it, and sends the reason', async () => {
+      const { api, changes } = clusterApi()
+      await withPage('/ui/cluster', api, async (page) => {
+        await page.getByText('writes the event log').waitFor()
+        const worker = page.getByRole('row', { name: /worker-1/ })
+        await worker.getByRole('button', { name: 'Drain' }).click()
+        await page.keyboard.press('Escape')
+        await page.getByRole('dialog').waitFor({ state: 'hidden' })
+        expect(changes).toEqual([])
+        await worker.getByRole('button', { name: 'Drain' }).click()
+        await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).click()
+        await vi.waitFor(() => expect(changes).toEqual([['worker-1', 'SHUTTING_DOWN']]), waiting)
+
+        const cluster = page.getByRole('row', { name: /trino-a/ })
+        await cluster.getByRole('button', { name: 'Drain' }).click()
+        const dialog = page.getByRole('dialog', { name: 'Drain cluster trino-a' })
+        await dialog.getByLabel('Reason').fill('upgrade')
+        await dialog.getByRole('button', { name: 'Drain' }).click()
+        await cluster.getByText('DRAINING').waitFor()
+        expect(changes.slice(1)).toEqual([['trino-a', { state: 'DRAINING', reason: 'upgrade' }]])
+        await page.getByRole('dialog').waitFor({ state: 'hidden' })
+        expect(await violations(page)).toEqual([])
+      })
+    })
+
+    it('sorts a table by a click on the head of a column', async () => {
+      const api = express.Router()
+      const elapsed = { a: '2.00s', b: '30.00ms', c: '1.50m' }
+      api.get('/v1/query', (_request, response) => {
+        response.json(
+          Object.entries(elapsed).map(([id, elapsedTime]) => {
+            const query = listedQuery(id)
+            return { ...query, queryStats: { ...query.queryStats, elapsedTime } }
+          }),
+        )
+      })
+      await withPage('/ui', api, async (page) => {
+        await page.getByRole('columnheader', { name: 'Elapsed' }).getByRole('button').click()
+        // The first click on a column of numbers sorts from the largest on.
+        await page.locator('th[aria-sort=descending]').waitFor()
+        expect(await page.locator('tbody tr td:first-child').allTextContents()).toEqual(['c', 'a', 'b'])
+      })
+    })
   },
 )
+
+const STATUS = {
+  live: true,
+  ready: true,
+  log: 'up',
+  database: 'up',
+  writer: true,
+  epoch: 3,
+  deadLetters: 0,
+  restarts: 0,
+  workers: { active: 1, suspect: 0, failed: 0 },
+  openQueries: 0,
+} satisfies ServerStatus
+
+const WORKER = {
+  uri: 'http://localhost:9001',
+  age: '5.00m',
+  recentRequests: 126.4,
+  recentFailures: 0,
+  recentSuccesses: 126.4,
+  recentFailureRatio: 0,
+  recentFailuresByType: {},
+  nodeId: 'worker-1',
+  nodeVersion: { version: '0.2.0' },
+  state: 'active',
+} satisfies NodeInfo
+
+const CLUSTER = {
+  name: 'trino-a',
+  group: 'big',
+  url: 'http://localhost:9002',
+  state: 'ACTIVE',
+  health: 'HEALTHY',
+  running: 2,
+  waiting: 0,
+  maxRunning: 40,
+  weight: 1,
+  mirrors: [],
+  refusedCatalogs: [],
+} satisfies ClusterInfo

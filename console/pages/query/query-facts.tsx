@@ -1,6 +1,5 @@
-import { Title } from '@mantine/core'
-import type { ReactNode } from 'react'
 import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import { Facts, type Fact } from '../../parts/facts.tsx'
 import { Count, Duration, Size } from '../../parts/figure.tsx'
 import { Instant } from '../../parts/instant.tsx'
 import { clusterText, routeText } from './route-text.ts'
@@ -8,7 +7,7 @@ import { clusterText, routeText } from './route-text.ts'
 /** The session and the figures of a query. */
 export function QueryFacts({ query }: { readonly query: QueryInfo }) {
   const { session, queryStats: stats } = query
-  const facts: readonly (readonly [string, ReactNode])[] = [
+  const facts: readonly Fact[] = [
     ['User', session.user],
     ['Source', session.source],
     ['Catalog and schema', [session.catalog, session.schema].filter(Boolean).join('.')],
@@ -33,21 +32,5 @@ export function QueryFacts({ query }: { readonly query: QueryInfo }) {
     ['Splits', `${stats.completedSplits} of ${stats.totalSplits}`],
     ['Take-overs', query.recoveries || undefined],
   ]
-  return (
-    <section aria-label="Figures">
-      <Title order={2} size="h4" my="xs">
-        Figures
-      </Title>
-      <dl className="facts">
-        {facts
-          .filter(([, value]) => value !== undefined && value !== '')
-          .map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
-    </section>
-  )
+  return <Facts title="Figures" facts={facts} />
 }

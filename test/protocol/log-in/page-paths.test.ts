@@ -13,7 +13,14 @@ const asked = new Set(
 )
 
 it('the session cookie is accepted for exactly the resources that the page requests', () => {
-  expect([...asked].sort()).toEqual(['/v1/events', '/v1/node', '/v1/query', '/v1/resourceGroupState'])
+  expect([...asked].sort()).toEqual([
+    '/v1/cluster',
+    '/v1/events',
+    '/v1/node',
+    '/v1/query',
+    '/v1/resourceGroupState',
+    '/v1/status',
+  ])
   for (const path of asked) expect(tokenAt(path), path).toBe('secret')
   for (const path of ['/v1/statement', '/v1/task', '/v1/system/rebuilt']) expect(tokenAt(path), path).toBeUndefined()
 })

@@ -1,13 +1,13 @@
 import { Title } from '@mantine/core'
-import type { NodeInfo } from '../../src/protocol/info/wire-schemas.ts'
-import { useNodes } from '../api/server.ts'
-import { DataTable, type Column } from '../parts/data-table.tsx'
-import { Duration } from '../parts/figure.tsx'
-import { Instant } from '../parts/instant.tsx'
-import { Problem } from '../parts/problem.tsx'
-import { StateBadge } from '../parts/state-badge.tsx'
-import { nanosOf } from '../parts/units.ts'
-import { usePageTitle } from '../shell/use-page-title.ts'
+import type { NodeInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import { drainWorker, useNodes } from '../../api/server.ts'
+import { Confirmed } from '../../parts/confirmed.tsx'
+import { DataTable, type Column } from '../../parts/data-table.tsx'
+import { Duration } from '../../parts/figure.tsx'
+import { Instant } from '../../parts/instant.tsx'
+import { Problem } from '../../parts/problem.tsx'
+import { StateBadge } from '../../parts/state-badge.tsx'
+import { nanosOf } from '../../parts/units.ts'
 
 const columns: readonly Column<NodeInfo>[] = [
   {
@@ -48,21 +48,41 @@ const columns: readonly Column<NodeInfo>[] = [
     value: (node) => node.lastResponseTime,
     cell: (node) => <Instant iso={node.lastResponseTime} />,
   },
+  {
+    id: 'failure',
+    title: 'Last failure',
+    value: (node) => node.lastFailureInfo?.message,
+    cell: (node) => <span title={node.lastFailureInfo?.type}>{node.lastFailureInfo?.message}</span>,
+  },
+  {
+    id: 'actions',
+    title: 'Actions',
+    value: () => undefined,
+    cell: (node) =>
+      node.state === 'shutting_down' ? null : (
+        <Confirmed
+          button="Drain"
+          title={`Drain worker ${node.nodeId}`}
+          text="The worker finishes its tasks, takes no new ones, and ends."
+          act={() => drainWorker(node.nodeId)}
+          changes={['nodes']}
+        />
+      ),
+  },
 ]
 
-/** The workers and their health. */
-export function NodesPage() {
-  usePageTitle('Nodes')
+/** The workers, their health, and a button that drains a worker. */
+export function Workers() {
   const { data, error } = useNodes()
   return (
-    <>
-      <Title order={1} size="h2">
-        Nodes
+    <section aria-label="Workers">
+      <Title order={2} size="h4" mt="md" mb="xs">
+        Workers
       </Title>
       {error ? <Problem error={error} /> : null}
       {data ? (
         <DataTable label="Workers" columns={columns} rows={data} rowKey={(node) => node.nodeId} empty="No workers." />
       ) : null}
-    </>
+    </section>
   )
 }
