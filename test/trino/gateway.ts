@@ -32,6 +32,7 @@ export function gatewayOfFile(
     write('clusters/trino-a.json', {
       url: trinoUrl,
       group: 'big',
+      catalogs: ['tpch', 'memory', 'iceberg'],
       clientTimeout: `${CLIENT_TIMEOUT_MS / 1000}s`,
       ...cluster(folder),
     })
@@ -49,8 +50,15 @@ export async function untilHealthy({ url }: ServerOfFile): Promise<void> {
   await waitUntil('the cluster is healthy', async () => (await raw(`${url}/v1/cluster`)).text.includes('"HEALTHY"'))
 }
 
-/** What a client sees of a statement, without its id, addresses and figures. */
+/**
+ * What a client sees of a statement, without its id, addresses and figures. Of a failed one only the error: Quipu names no
+ * columns and no kind of change with an error.
+ */
 export function seen({ rows, columns, error, answers, last }: Ran): Readonly<Record<string, unknown>> {
+  if (error) {
+    const { errorName, errorCode, errorType, errorLocation, message } = error
+    return { errorName, errorCode, errorType, errorLocation, message }
+  }
   const {
     updateType,
     updateCount,
@@ -59,21 +67,7 @@ export function seen({ rows, columns, error, answers, last }: Ran): Readonly<Rec
     readonly updateCount?: unknown
     readonly warnings?: unknown
   } = answers.at(-1)!
-  return {
-    columns,
-    rows,
-    updateType,
-    updateCount,
-    warnings,
-    sessionChanges: changesIn(last.headers),
-    error: error && {
-      errorName: error.errorName,
-      errorCode: error.errorCode,
-      errorType: error.errorType,
-      errorLocation: error.errorLocation,
-      message: error.message,
-    },
-  }
+  return { columns, rows, updateType, updateCount, warnings, sessionChanges: changesIn(last.headers) }
 }
 
 /** The headers of an answer that change the session of the client. */

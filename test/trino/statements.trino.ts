@@ -23,7 +23,7 @@ const QUERIES = [
   'SELECT * FROM nation WHERE false',
   'SELECT count(*), sum(quantity), min(shipdate), max(comment) FROM lineitem',
   'SELECT returnflag, linestatus, sum(extendedprice * (1 - discount)), avg(quantity) FROM lineitem GROUP BY 1, 2 ORDER BY 1, 2',
-  'SELECT n.name, r.name, count(*) OVER (PARTITION BY r.regionkey) FROM nation n JOIN region r USING (regionkey) ORDER BY 1',
+  'SELECT n.name, r.name, count(*) OVER (PARTITION BY r.name) FROM nation n JOIN region r USING (regionkey) ORDER BY 1',
   'SELECT orderkey, linenumber, extendedprice, comment FROM lineitem ORDER BY orderkey, linenumber',
   'SELECT regionkey, name, grouping(regionkey, name) FROM nation GROUP BY ROLLUP (regionkey, name) ORDER BY 1, 2',
   'WITH RECURSIVE t(n) AS (VALUES 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT sum(n) FROM t',
@@ -34,7 +34,7 @@ const QUERIES = [
   'SELECT * FROM TABLE(exclude_columns(TABLE(region), DESCRIPTOR(comment))) ORDER BY 1',
   `SELECT * FROM (VALUES (1, 1), (1, 2), (1, 1)) AS t(p, v) MATCH_RECOGNIZE (PARTITION BY p ORDER BY v MEASURES last(a.v) AS m ONE ROW PER MATCH PATTERN (a+) DEFINE a AS true)`,
   "SELECT json_query('{\"a\": {\"b\": 1}}', 'lax $.a'), json_value('{\"a\": 1}', 'lax $.a' RETURNING bigint), json_object('k': 1)",
-  'SELECT to_geometry(to_spherical_geography(ST_Point(1, 2))), ST_AsText(ST_Buffer(ST_Point(0, 0), 0))',
+  'SELECT cast(row(1, array[row(2)]) AS row(a bigint, b array(row(c smallint))))',
   'SELECT hyper_log_log FROM (SELECT cast(approx_set(1) AS varbinary) AS hyper_log_log)',
   'SELECT * FROM (VALUES 1) AS t(a) FETCH FIRST ROW ONLY',
   'SELECT current_user, current_catalog, current_schema',
@@ -42,7 +42,7 @@ const QUERIES = [
   "SELECT lower(listagg(name, ',') WITHIN GROUP (ORDER BY name)) FROM region",
   "SELECT date_trunc('month', orderdate), count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 5",
   'WITH FUNCTION double_it(x bigint) RETURNS bigint RETURN x * 2 SELECT double_it(21)',
-  "SELECT repeat('x', 2000000)",
+  "SELECT rpad('', 2000000, 'é')",
   "SELECT n, rpad('', 100000, 'ab') FROM UNNEST(sequence(1, 60)) AS t(n) ORDER BY n",
   'SELECT a.nationkey FROM nation a CROSS JOIN nation b CROSS JOIN nation c ORDER BY 1',
   'SHOW SCHEMAS FROM tpch',
@@ -105,7 +105,7 @@ describe('An error', () => {
   it.each(ERRORS)('has the name, code, position and message that Trino gives: %s', async (sql) => {
     const { direct, through } = await both(gateway, sql)
     expect(direct.error).toBeDefined()
-    expect(seen(through)['error']).toEqual(seen(direct)['error'])
+    expect(seen(through)).toEqual(seen(direct))
   })
 })
 
@@ -156,10 +156,9 @@ describe('Changes', () => {
       const through = seen(await run(gateway.url, here(change), headers))
       const named = (answer: unknown): unknown =>
         JSON.parse(JSON.stringify(answer).replaceAll('through', '@').replaceAll('direct', '@'))
-      if (change.startsWith('EXPLAIN ANALYZE')) {
-        expect(through['error'], change).toEqual(direct['error'])
-        expect(through['columns'], change).toEqual(direct['columns'])
-      } else expect(named(through), change).toEqual(named(direct))
+      // EXPLAIN ANALYZE prints times.
+      const compared = (answer: typeof direct) => (change.startsWith('EXPLAIN ANALYZE') ? answer['columns'] : answer)
+      expect(named(compared(through)), change).toEqual(named(compared(direct)))
     }
   })
 })

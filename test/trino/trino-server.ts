@@ -201,8 +201,12 @@ async function newJava(): Promise<string> {
 
 /** The major version of a Java; 0 when it does not run. */
 async function versionOf(java: string): Promise<number> {
-  const { stderr } = await run(java, ['-version'], { timeout: 60_000 }).catch(() => ({ stderr: '' }))
-  return Number(/version "(\d+)/.exec(stderr)?.[1] ?? 0)
+  try {
+    const { stderr } = await run(java, ['-version'], { timeout: 60_000 })
+    return Number(/version "(\d+)/.exec(stderr)?.[1] ?? 0)
+  } catch {
+    return 0
+  }
 }
 
 function exists(path: string): Promise<boolean> {
