@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { run } from '../support/statement-client.ts'
@@ -8,9 +8,12 @@ import { SERVICE } from './trino-server.ts'
 function secured(folder: string): Readonly<Record<string, unknown>> {
   const passwordFile = join(folder, 'password')
   writeFileSync(passwordFile, `${SERVICE.password}\n`, { mode: 0o644 })
+  // The user of the coordinator cannot read the folder of the authority.
+  const caFile = join(folder, 'ca.pem')
+  copyFileSync(inject('trinoCa'), caFile)
   return {
     url: inject('trinoSecureUrl'),
-    caFile: inject('trinoCa'),
+    caFile,
     authentication: { type: 'password', user: SERVICE.user, passwordFile },
   }
 }

@@ -4,7 +4,7 @@ import { mkdirSync, openSync, readdirSync, readFileSync, symlinkSync, writeFileS
 import { access, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { writePasswordFile } from '../support/password-file.ts'
+import { hashSync } from '@node-rs/bcrypt'
 import { freePort } from '../support/postgres.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 import { raw } from '../support/statement-client.ts'
@@ -108,7 +108,8 @@ function writeFiles(
   for (const name of ['plugin', 'data', 'warehouse', join('etc', 'catalog')]) mkdirSync(at(name), { recursive: true })
   for (const plugin of readdirSync(join(home, 'plugin')))
     if (PLUGINS.includes(plugin)) symlinkSync(join(home, 'plugin', plugin), at('plugin', plugin))
-  writePasswordFile(at('etc', 'passwords'), [SERVICE.user, 'alice'], SERVICE.password)
+  const hash = hashSync(SERVICE.password, { cost: 8, version: '2y' })
+  writeFileSync(at('etc', 'passwords'), `${SERVICE.user}:${hash}\n`)
   const properties: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'config.properties': {
       coordinator: 'true',
