@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { headerText, readHeaderText } from '../../../shared/header-text.ts'
+import { readHeaderText, trinoHeaderText } from '../../../shared/header-text.ts'
 import { parseJson } from '../../../shared/parse-json.ts'
 import type { ResponseHeader } from '../../query/session/session-headers.ts'
 import { createClusterRequests, type ClusterRequest, type ClusterResponse } from './cluster-requests.ts'
@@ -82,7 +82,7 @@ export function createHttpRelay(options: HttpRelayOptions = {}): RelayPort & { c
 
   async function postOnce(cluster: RelayTarget, statement: RemoteStatement, signal: AbortSignal) {
     const { sql, user, headers } = statement
-    const asUser = user === undefined ? await someUser(cluster) : { 'x-trino-user': headerText(user) }
+    const asUser = user === undefined ? await someUser(cluster) : { 'x-trino-user': trinoHeaderText(user) }
     const sent = { ...sessionHeaders(headers), ...asUser, 'content-type': 'text/plain' }
     const response = await send(
       cluster,
@@ -250,7 +250,7 @@ function retryAfterMs(header: string | undefined): number | undefined {
 function sessionHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers)
-      .map(([name, value]) => [name.toLowerCase(), headerText(value)] as const)
+      .map(([name, value]) => [name.toLowerCase(), trinoHeaderText(value)] as const)
       .filter(([name]) => (name.startsWith('x-trino-') && !KEPT_BACK.has(name)) || TRACE.has(name)),
   )
 }
