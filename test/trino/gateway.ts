@@ -51,8 +51,8 @@ export async function untilHealthy({ url }: ServerOfFile): Promise<void> {
 }
 
 /**
- * What a client sees of a statement, without its id, addresses and figures. Of a failed one only the error: Quipu names no
- * columns and no kind of change with an error.
+ * The answer that a client gets, without its id, addresses and figures. A failed statement has only its error here,
+ * because Quipu names no columns and no kind of change with an error.
  */
 export function seen({ rows, columns, error, answers, last }: Ran): Readonly<Record<string, unknown>> {
   if (error) {
