@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { tpchTables, tpchDuckdbType } from '../dist/connectors/tpch/tables.js'
-import { createSqlFrontEnd } from '../dist/sql/create-front-end.js'
+import { createStatementPlanner } from '../dist/planner/statement-planner.js'
 import { StatementText } from '../dist/sql/parsed-statement.js'
 import registerAll from '../dist/duckdb/scripts/register.js'
 import { tpchQueries } from './tpch-queries.mjs'
@@ -36,8 +36,8 @@ const session = {
   clientCapabilities: ['PARAMETRIC_DATETIME'],
   headerFamily: 'Trino',
 }
-const frontEnd = createSqlFrontEnd()
-const bind = (sql) => frontEnd.bind(frontEnd.parse(new StatementText(sql), session), session, metadata)
+const planner = createStatementPlanner()
+const plan = (sql) => planner.plan(planner.parse(new StatementText(sql), session), { session, metadata })
 
 const percentile = (sorted, p) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))]
 
@@ -53,7 +53,7 @@ async function analyse() {
     for (const sql of statements) {
       const start = performance.now()
       try {
-        await bind(sql)
+        await plan(sql)
       } catch {
         // An error costs as well.
       }
@@ -90,7 +90,7 @@ async function overhead(folder) {
   }
   let [plain, rendered] = [0, 0]
   for (const [name, sql] of Object.entries(tpchQueries)) {
-    const { query } = await bind(sql)
+    const { query } = await plan(sql)
     const scans = query.scans.map(({ table, columns }, i) => {
       const list = columns.length === 0 ? '1' : columns.map((column) => `"${column}"`).join(', ')
       return `"$s${i}" AS (SELECT ${list} FROM read_parquet('${folder}/${table}.trino'))`

@@ -1,6 +1,7 @@
 import type { Fragment, Split } from '../execution/api/fragment.ts'
-import type { RenderedQuery, ResultColumn } from '../sql/front-end.ts'
 import { ROOT_STAGE } from '../shared/ids.ts'
+import type { ResultColumn } from '../sql/front-end.ts'
+import type { RenderedQuery } from './planned-statement.ts'
 import { makePlan, type QueryPlan, type Stage } from './query-plan.ts'
 
 /** The input of a query that is planned. */

@@ -1,7 +1,7 @@
 import type { WriteTarget } from '../connectors/spi/table-writer.ts'
 import type { Fragment, Split } from '../execution/api/fragment.ts'
 import { ROOT_STAGE } from '../shared/ids.ts'
-import type { PlanNode } from '../sql/front-end.ts'
+import type { PlanNode } from './planned-statement.ts'
 
 /**
  * Where the pages of a stage go.

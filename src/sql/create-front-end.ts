@@ -1,5 +1,4 @@
-import { createCpuBudget, type CpuBudget, type CpuBudgetOptions } from '../shared/cpu-budget.ts'
-import { EngineError } from '../shared/engine-error.ts'
+import type { CpuBudget, CpuBudgetOptions } from '../shared/cpu-budget.ts'
 import {
   analyzeParameters,
   analyzeRowStatement,
@@ -13,11 +12,11 @@ import { accessOf } from './access-control.ts'
 import { lineageOf } from './analyzer/lineage.ts'
 import { qualify, resolve, type ResolvedMetadata } from './analyzer/resolve.ts'
 import { changedTableOf, type RowStatement } from './analyzer/row-changes.ts'
-import type { BoundStatement, FrontEndTimes, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
+import { boundRows, resultColumn } from './bound-rows.ts'
+import type { BindInput, BoundStatement, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
 import type { ParsedStatement, StatementText, ValidStatement } from './parsed-statement.ts'
-import { renderAnalysis, resultColumn } from './renderer/render.ts'
+import { asStatementError, planningBudget } from './planning-limits.ts'
 import type { SessionContext } from './session.ts'
-import { durationOf, type Quantity } from '../shared/quantities.ts'
 import { checkSent, sentBy, warningsOfSetting, withoutPower } from './session/sent-properties.ts'
 import { propertyValue } from './session/session-properties.ts'
 import type { Query } from './syntax/ast-query.ts'
@@ -70,38 +69,14 @@ export function createSqlFrontEnd({ planningCpuMs = PLANNING_CPU_MS, ...loop }: 
       checkTextLength(text.sql)
       return text.parsed ?? planningBudget(planningCpuMs, session, loop).run(() => text.parse())
     },
-    async bind(parsed, session, metadata, onTimes) {
-      const budget = planningBudget(planningCpuMs, session, { ...loop, before: parsed.times })
-      return bindStatement(parsed, { session, metadata, budget }, onTimes)
-    },
+    budgetOf: (parsed, session) => planningBudget(planningCpuMs, session, { ...loop, before: parsed.times }),
+    bind: bindStatement,
   }
-}
-
-/** A session with a shorter planning time limit gets no more CPU time than that limit. */
-function planningBudget(milliseconds: number, session: SessionContext, loop: CpuBudgetOptions): CpuBudget {
-  const limit = planningTime(session)
-  const [most, what] =
-    limit.amount / 1e6 < milliseconds
-      ? [limit.amount / 1e6, `time limit of ${limit.shown}`]
-      : [milliseconds, `CPU time of ${milliseconds} ms`]
-  return createCpuBudget(
-    most,
-    () => new EngineError('EXCEEDED_TIME_LIMIT', `Query exceeded the maximum planning ${what}`),
-    loop,
-  )
-}
-
-function planningTime(session: SessionContext): Quantity {
-  const asked = durationOf(propertyValue(session, 'query_max_planning_time'))
-  const bound = session.bounds?.['query_max_planning_time']
-  if (!asked || !bound) return asked ?? bound ?? { amount: Infinity, shown: '' }
-  return bound.amount < asked.amount ? bound : asked
 }
 
 async function bindStatement(
   parsed: ParsedStatement,
-  { session, ...given }: Omit<StatementInput, 'text'>,
-  onTimes?: (times: FrontEndTimes) => void,
+  { session, onTimes, ...given }: BindInput,
 ): Promise<BoundStatement> {
   // SET TIME ZONE reaches the next statement as a session property, which overrides the client's zone.
   const timeZone = propertyValue(session, 'time_zone_id') ?? session.timeZone
@@ -113,15 +88,13 @@ async function bindStatement(
     checkProperties(session)
     const input: StatementInput = { session: { ...session, timeZone }, ...given, text }
     const bound = await bindTree(input, tree, { count, using: [], around: text, inner })
-    onTimes?.({ parseMs, ...timesOf(bound) })
+    onTimes?.({ parseMs, resolveMs: resolveMsOf(bound), renderMs: 0 })
     return withWarnings(bound, [
       ...warningsOfSetting(sentBy(session), session),
       ...withoutPower(Object.keys(session.propertyRules?.overridden ?? {}), session),
     ])
   } catch (error) {
-    // Depths are counted, so the stack overflows only if the caller left little of it.
-    if (!(error instanceof RangeError)) throw error
-    throw new EngineError('STACK_OVERFLOW', 'statement is too large (stack overflow during analysis)', { cause: error })
+    throw asStatementError(error)
   }
 }
 
@@ -369,7 +342,7 @@ async function describeOutput(input: StatementInput, prepared: StatementText): P
   const items = query.body.kind === 'QuerySpecification' ? query.body.select.items : []
   const isList = items.every((item) => item.kind === 'SingleColumn')
   const aliased = isList ? items.map((item) => item.kind === 'SingleColumn' && item.alias !== undefined) : []
-  const { columns } = input.budget.run(() => renderAnalysis(analysis, input.session))
+  const { columns } = input.budget.run(() => boundRows(analysis, input.session))
   const { columns: sources } = lineageOf(analysis, 'IDENTITY')
   // A computed column belongs to no table; a masked column belongs to its own table.
   const origin = (index: number): readonly string[] =>
@@ -407,10 +380,9 @@ async function analyzeExplain(
   }
 }
 
-function timesOf(analyzed: BoundStatement): Omit<FrontEndTimes, 'parseMs'> {
-  if (analyzed.kind === 'explain') return timesOf(analyzed.statement)
-  const { renderMs = 0, resolveMs = 0 } = analyzed.kind === 'query' ? analyzed : {}
-  return { renderMs, resolveMs }
+function resolveMsOf(bound: BoundStatement): number {
+  if (bound.kind === 'explain') return resolveMsOf(bound.statement)
+  return (bound.kind === 'query' && bound.resolveMs) || 0
 }
 
 async function analyzeSelect(
@@ -421,8 +393,6 @@ async function analyzeSelect(
 ): Promise<BoundStatement> {
   const { query: analyzed, resolveMs } = await analyzeQuery(input, query, parameters)
   const analysis = analyzed.checked()
-  const start = performance.now()
-  const rendered = input.budget.run(() => renderAnalysis(analysis, input.session))
-  const renderMs = performance.now() - start
-  return { kind: 'query', queryType, ...rendered, warnings: analysis.warnings, renderMs, resolveMs }
+  const rows = input.budget.run(() => boundRows(analysis, input.session))
+  return { kind: 'query', queryType, ...rows, warnings: analysis.warnings, resolveMs }
 }

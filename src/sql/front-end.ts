@@ -6,13 +6,13 @@ import type {
   TableHandle,
   TableStatistics,
 } from '../connectors/spi/connector.ts'
-import type { ScanConditions } from '../connectors/spi/scan-conditions.ts'
-import type { ScanPredicate } from '../connectors/spi/scan-predicate.ts'
-import type { ScanQuestion } from '../connectors/spi/scan-question.ts'
 import type { TableChange } from '../connectors/spi/table-writer.ts'
+import type { CpuBudget } from '../shared/cpu-budget.ts'
 import type { ErrorName } from '../shared/error-table.ts'
+import type { ColumnId, RelationNode } from './analyzer/tree.ts'
 import type { ParsedStatement, StatementText } from './parsed-statement.ts'
 import type { SessionContext } from './session.ts'
+import type { SqlType } from './types/sql-type.ts'
 
 export type { SessionContext } from './session.ts'
 
@@ -35,19 +35,6 @@ export interface MetadataPort {
 /** Statistics of a table that a catalog knows without reading it; columns by name. */
 export interface KnownStatistics extends TableStatistics {
   readonly columns?: StatisticsByColumn
-}
-
-/** A table that the query reads. */
-export interface TableRead {
-  readonly catalog: string
-  readonly schema: string
-  readonly table: string
-  readonly columns: readonly string[]
-  /**
-   * Identifies the table's contents: the text changes when the rows may have changed. Absent if the contents' version
-   * is unknown.
-   */
-  readonly snapshot?: string
 }
 
 /** A result column as sent to the client: Trino's name, type text and wire signature. */
@@ -118,65 +105,6 @@ export type QueryType =
   | 'DATA_DEFINITION'
   | 'ALTER_TABLE_EXECUTE'
 
-/**
- * A rendered query, which the planner splits into stages. Its `sql` reads `"$s0"`, `"$s1"` … and names its columns `c0`
- * …
- */
-export interface RenderedQuery {
-  readonly sql: string
-  readonly scans: readonly {
-    readonly catalog: string
-    readonly schema: string
-    readonly table: string
-    readonly handle: TableHandle
-    readonly columns: readonly string[]
-    /** Conditions that hold for every row of the scan that the query uses. */
-    readonly where?: ScanConditions
-    /** The same conditions, restricted to partition columns. */
-    readonly partitions?: ScanPredicate
-    /**
-     * The question that the scan asks its connector, if the connector answers it. For groups, `columns` are the columns
-     * of the answer.
-     */
-    readonly question?: ScanQuestion
-    /** Whether only a row filter or column mask reads the scan: the client then sees no figures of it. */
-    readonly ofRule?: boolean
-    /** The scan has the columns `$file` and `$row` behind `columns`. */
-    readonly rowIds?: true
-  }[]
-  /** DuckDB expression of each output column for use inside `json_array(…)`, over `c0` …; same order as `columns`. */
-  readonly wire: readonly string[]
-  /**
-   * Whether results over disjoint sets of scan 0's splits can be concatenated: one scan, no aggregate, sort, limit,
-   * window, distinct.
-   */
-  readonly streams: boolean
-  /** Whether a top-level ORDER BY fixes the order of the rows. */
-  readonly ordered: boolean
-  /** Whether DuckDB may need very much time or memory to prepare the query. It then runs in an engine of its own. */
-  readonly risky: boolean
-  /**
-   * Whether the query may share an engine if its tables are small: no UNNEST, sequence, lambda, recursion; at most 5
-   * joins.
-   */
-  readonly simple: boolean
-  /** The operator tree for EXPLAIN, with Trino's node names. */
-  readonly outline: PlanNode
-  /** The only row in wire format, if the query consists of literals. */
-  readonly literalRow: string | undefined
-}
-
-/** A node of the logical plan as EXPLAIN shows it. */
-export interface PlanNode {
-  /** `Output`, `TableScan`, `ScanFilterProject`, `InnerJoin`, `Aggregate`, `TopN`, `Sort`, `Limit`, `Window` … */
-  readonly name: string
-  /** Text in brackets after the name: `[table = tpch:tiny:nation]`. */
-  readonly details: Readonly<Record<string, string>>
-  /** Output columns `name:type`. */
-  readonly layout: readonly string[]
-  readonly children: readonly PlanNode[]
-}
-
 /** Durations of front-end steps that cannot be measured from outside, in milliseconds. */
 export interface FrontEndTimes {
   readonly parseMs: number
@@ -184,25 +112,50 @@ export interface FrontEndTimes {
    * Time to resolve names against the objects that this user may see. This is the only step that queries the catalogs.
    */
   readonly resolveMs: number
-  /** 0 if nothing was rendered. */
+  /** 0 if no query was rendered. */
   readonly renderMs: number
 }
 
-/** The result of analyzing a statement. */
-export type BoundStatement =
+/** A query with a meaning: the tree of its relations. The planner renders it for the engine. */
+export interface BoundQuery {
+  readonly node: RelationNode
+  /** The columns of the result, in order. */
+  readonly columns: readonly {
+    /** Undefined for a column without a name. */
+    readonly name: string | undefined
+    readonly type: SqlType
+    readonly column: ColumnId
+  }[]
+  /** Whether a top-level ORDER BY fixes the order of its rows. */
+  readonly ordered: boolean
+  /** The sources of scanned columns: `catalog.schema.table.column`. */
+  readonly sources: ReadonlyMap<ColumnId, string>
+  /** Columns that only queries inside row filters and column masks define. */
+  readonly ofRules: ReadonlySet<ColumnId>
+  /** Whether one task must read all splits of the scans, in their order. */
+  readonly wholeTable?: true
+  /** The session of the statement, with the properties that WITH SESSION sets. */
+  readonly session: SessionContext
+}
+
+/** The result of `bind`. */
+export type BoundStatement = StatementOf<BoundQuery>
+
+/**
+ * A statement with a meaning.
+ * @template Q its queries: trees as `bind` returns them, or texts as the planner returns them
+ */
+export type StatementOf<Q> =
   | {
       /** A query: SELECT, VALUES, TABLE, SHOW …, DESCRIBE …, or EXECUTE of a query. */
       readonly kind: 'query'
       readonly queryType: QueryType
       readonly columns: readonly ResultColumn[]
-      readonly query: RenderedQuery
+      readonly query: Q
       /** The properties that its WITH SESSION sets; absent without that clause. */
       readonly properties?: Readonly<Record<string, string>>
-      readonly reads: readonly TableRead[]
       readonly lineage: Lineage
       readonly warnings: readonly Warning[]
-      /** Rendering time, milliseconds. */
-      readonly renderMs?: number
       /** Name resolution time, milliseconds. */
       readonly resolveMs?: number
     }
@@ -225,7 +178,7 @@ export type BoundStatement =
       /** The statement in Trino's formatting, for EXPLAIN. */
       readonly text: string
       /** One row: the id of the query, and the message or NULL, both texts. Reads no table. */
-      readonly values: RenderedQuery
+      readonly values: Q
       readonly warnings: readonly Warning[]
     }
   | {
@@ -236,7 +189,7 @@ export type BoundStatement =
       readonly verbose: boolean
       readonly planType: 'LOGICAL' | 'DISTRIBUTED' | 'VALIDATE' | 'IO'
       readonly format: 'TEXT' | 'GRAPHVIZ' | 'JSON'
-      readonly statement: BoundStatement
+      readonly statement: StatementOf<Q>
       readonly columns: readonly ResultColumn[]
       readonly warnings: readonly Warning[]
     }
@@ -261,8 +214,7 @@ export type BoundStatement =
        */
       readonly source?: {
         readonly columns: readonly ResultColumn[]
-        readonly query: RenderedQuery
-        readonly reads: readonly TableRead[]
+        readonly query: Q
         readonly lineage: Lineage
       }
       /** For CREATE VIEW and changes of rows: the columns of the view or the changed columns, and their lineage. */
@@ -270,13 +222,23 @@ export type BoundStatement =
       readonly warnings: readonly Warning[]
     }
 
+/** The inputs of `bind` besides the syntax. */
+export interface BindInput {
+  /** Has the prepared statements with which the statement was parsed. */
+  readonly session: SessionContext
+  readonly metadata: MetadataPort
+  /** The CPU time for planning: see `budgetOf`. */
+  readonly budget: CpuBudget
+  /** Called with the duration of the steps, also for a statement that is refused later. */
+  readonly onTimes?: ((times: FrontEndTimes) => void) | undefined
+}
+
 /**
  * Analyzes a statement in two calls; each throws EngineError with Trino's error name and the position.
  *
  *     parse   src/sql/syntax/parser.ts       the text alone: the syntax tree
  *     bind    src/sql/analyzer/resolve.ts    asks the catalogs for all objects that the tree names; only this waits
- *             src/sql/analyzer/analyze.ts    names, types and rights
- *             src/sql/renderer/render.ts     the text for the engine
+ *             src/sql/analyzer/analyze.ts    names, types and rights: the tree of relations
  */
 export interface SqlFrontEnd {
   /**
@@ -285,14 +247,7 @@ export interface SqlFrontEnd {
    * @throws EngineError QUERY_TEXT_TOO_LARGE, EXCEEDED_TIME_LIMIT
    */
   parse(text: StatementText, session: SessionContext): ParsedStatement
-  /**
-   * @param session has the prepared statements with which the statement was parsed
-   * @param onTimes called with the duration of the steps, also for a statement that is refused later
-   */
-  bind(
-    parsed: ParsedStatement,
-    session: SessionContext,
-    metadata: MetadataPort,
-    onTimes?: (times: FrontEndTimes) => void,
-  ): Promise<BoundStatement>
+  /** The CPU time that parsing has left for the other steps of planning. */
+  budgetOf(parsed: ParsedStatement, session: SessionContext): CpuBudget
+  bind(parsed: ParsedStatement, input: BindInput): Promise<BoundStatement>
 }

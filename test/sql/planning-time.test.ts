@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
+import { createStatementPlanner } from '../../src/planner/statement-planner.ts'
 import type { MetadataPort } from '../../src/sql/front-end.ts'
 import { session, shopMetadata } from '../support/front-end.ts'
-import { bindText } from '../support/bind-text.ts'
+import { planText } from '../support/plan-text.ts'
 
 const list = (count: number, item: (i: number) => string, separator = ', '): string =>
   Array.from({ length: count }, (_, i) => item(i)).join(separator)
@@ -42,7 +42,7 @@ const doubled = (levels: number, item: string, last = 'x IS NULL', from = `a${le
 describe('The planning of a statement', () => {
   it.each(Object.entries(endless))('ends %s at the limit of CPU time', async (_what, sql) => {
     const before = process.cpuUsage()
-    const planned = bindText(createSqlFrontEnd({ planningCpuMs: 200 }), sql, session, views)
+    const planned = planText(createStatementPlanner({ planningCpuMs: 200 }), sql, session, views)
     await expect(planned).rejects.toMatchObject({
       errorName: 'EXCEEDED_TIME_LIMIT',
       message: 'Query exceeded the maximum planning CPU time of 200 ms',
@@ -52,7 +52,7 @@ describe('The planning of a statement', () => {
   })
 
   it('refuses a tree of views of more than 1,000 views', async () => {
-    const planned = bindText(createSqlFrontEnd({ planningCpuMs: 120_000 }), 'SELECT * FROM v30', session, views)
+    const planned = planText(createStatementPlanner({ planningCpuMs: 120_000 }), 'SELECT * FROM v30', session, views)
     await expect(planned).rejects.toMatchObject({ errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT' })
   })
 
@@ -66,7 +66,7 @@ describe('The planning of a statement', () => {
     ['permutations beside others', list(12, () => 'PERMUTE(A, B, C, D, E, F, G)', ' ')],
     ['permutations in alternatives', list(12, () => '(PERMUTE(A, B, C, D, E, F, G){2} | {- G -})', ' | ')],
   ])('refuses PERMUTE of %s before it makes the permutations', async (_what, pattern) => {
-    const planned = bindText(createSqlFrontEnd({ planningCpuMs: 120_000 }), matching(pattern), session, views)
+    const planned = planText(createStatementPlanner({ planningCpuMs: 120_000 }), matching(pattern), session, views)
     await expect(planned).rejects.toMatchObject({
       errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT',
       message: expect.stringMatching(/^line 1:\d+: Query has a row pattern of more than 50000 parts, its permutations/),
@@ -96,7 +96,7 @@ describe('The planning of a statement', () => {
       ),
     ],
   ])('refuses types that double before it writes them: %s', async (_what, sql) => {
-    const planned = bindText(createSqlFrontEnd({ planningCpuMs: 120_000 }), sql, session, views)
+    const planned = planText(createStatementPlanner({ planningCpuMs: 120_000 }), sql, session, views)
     await expect(planned).rejects.toMatchObject({
       errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT',
       message: expect.stringMatching(/^line 1:\d+: Query has a (type|select list) of more than \d+ parts/),
@@ -105,7 +105,7 @@ describe('The planning of a statement', () => {
 
   it('accepts PERMUTE of seven variables, within the limit of CPU time', async () => {
     const of = (planningCpuMs: number, sql: string) =>
-      bindText(createSqlFrontEnd({ planningCpuMs }), sql, session, views)
+      planText(createStatementPlanner({ planningCpuMs }), sql, session, views)
     const one = matching('PERMUTE(A, B, C, D, E, F, G)')
     await expect(of(120_000, one)).resolves.toBeDefined()
     await expect(
@@ -120,7 +120,7 @@ describe('The planning of a statement', () => {
     const cpuOf = async (calls: number): Promise<number> => {
       const sql = `SELECT ${list(calls, (i) => `date_format(date_parse('2020-01-0${(i % 9) + 1}', '%Y-%m-%d'), '%Y')`)}`
       const before = process.cpuUsage()
-      await bindText(createSqlFrontEnd({ planningCpuMs: 120_000 }), sql, session, shopMetadata())
+      await planText(createStatementPlanner({ planningCpuMs: 120_000 }), sql, session, shopMetadata())
       const { user, system } = process.cpuUsage(before)
       return user + system
     }
@@ -133,15 +133,15 @@ describe('The planning of a statement', () => {
   it('plans each common table of a correlated query once, even if they double', async () => {
     const tables = list(40, (i) => `a${i + 1} AS (SELECT l.x FROM a${i} l, a${i} r)`)
     const sql = `SELECT EXISTS (WITH a0 AS (SELECT 1 x), ${tables} SELECT 1 FROM a40 WHERE x = o.id) FROM orders o`
-    const planned = bindText(createSqlFrontEnd({ planningCpuMs: 120_000 }), sql, session, views)
+    const planned = planText(createStatementPlanner({ planningCpuMs: 120_000 }), sql, session, views)
     await expect(planned).resolves.toMatchObject({ kind: 'query' })
   })
 
   it('gives each statement its own time limit while another one is planned', async () => {
-    const frontEnd = createSqlFrontEnd({ planningCpuMs: 300 })
-    const small = Array.from({ length: 20 }, (_, i) => bindText(frontEnd, `SELECT ${i}`, session, shopMetadata()))
-    const large = bindText(frontEnd, endless['a chain of common tables']!, session, shopMetadata())
-    const more = Array.from({ length: 20 }, (_, i) => bindText(frontEnd, `SELECT ${i}`, session, shopMetadata()))
+    const planner = createStatementPlanner({ planningCpuMs: 300 })
+    const small = Array.from({ length: 20 }, (_, i) => planText(planner, `SELECT ${i}`, session, shopMetadata()))
+    const large = planText(planner, endless['a chain of common tables']!, session, shopMetadata())
+    const more = Array.from({ length: 20 }, (_, i) => planText(planner, `SELECT ${i}`, session, shopMetadata()))
     await expect(large).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
     for (const one of await Promise.all([...small, ...more])) expect(one.kind).toBe('query')
   })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { EngineError } from '../../src/shared/engine-error.ts'
-import type { RenderedQuery } from '../../src/sql/front-end.ts'
+import type { RenderedQuery } from '../../src/planner/planned-statement.ts'
 import { analyzeQuery } from '../support/front-end.ts'
 import { dialectLiteral, hostileTexts } from '../support/hostile-texts.ts'
 import { leaks, marked, plainLike, swapped } from '../support/swapped-texts.ts'

@@ -1,9 +1,10 @@
 import { READ_ONLY, type ConnectorTable } from '../../src/connectors/spi/connector.ts'
-import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
-import type { BoundStatement, MetadataPort, RenderedQuery, ResultColumn } from '../../src/sql/front-end.ts'
+import { createStatementPlanner } from '../../src/planner/statement-planner.ts'
+import type { PlannedStatement, RenderedQuery } from '../../src/planner/planned-statement.ts'
+import type { MetadataPort, ResultColumn } from '../../src/sql/front-end.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
 import { parseQueryId } from '../../src/shared/ids.ts'
-import { bindText } from './bind-text.ts'
+import { planText } from './plan-text.ts'
 
 export const session: SessionContext = {
   queryId: parseQueryId('20240101_000000_00000_tests'),
@@ -67,10 +68,14 @@ export function shopMetadata(asked: string[] = []): MetadataPort {
   }
 }
 
-const frontEnd = createSqlFrontEnd()
+const planner = createStatementPlanner()
 
-export function analyze(sql: string, metadata = shopMetadata(), as: SessionContext = session): Promise<BoundStatement> {
-  return bindText(frontEnd, sql, as, metadata)
+export function analyze(
+  sql: string,
+  metadata = shopMetadata(),
+  as: SessionContext = session,
+): Promise<PlannedStatement> {
+  return planText(planner, sql, as, metadata)
 }
 
 /** Analyzes a statement that must be a query. */

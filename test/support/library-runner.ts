@@ -3,14 +3,15 @@ import { duckdbTypeOf } from '../../src/processes/connector-factories.ts'
 import { tpchConnector } from '../../src/connectors/tpch/tpch-connector.ts'
 import { tpchTables } from '../../src/connectors/tpch/tables.ts'
 import { READ_ONLY, type ConnectorTable } from '../../src/connectors/spi/connector.ts'
-import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
-import type { BoundStatement, MetadataPort, ResultColumn } from '../../src/sql/front-end.ts'
+import { createStatementPlanner } from '../../src/planner/statement-planner.ts'
+import type { PlannedStatement } from '../../src/planner/planned-statement.ts'
+import type { MetadataPort, ResultColumn } from '../../src/sql/front-end.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
 import { scanText } from '../../src/execution/engine/scan-text.ts'
 import { openEngineConnection } from './duckdb-in-process.ts'
 import { wireRows, type RenderedScan } from './rendered-rows.ts'
 import { recordedSession } from './sql/fixed-metadata.ts'
-import { bindText } from './bind-text.ts'
+import { planText } from './plan-text.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 
@@ -19,7 +20,7 @@ export const corpusSession = recordedSession({ startTimeMillis: Date.UTC(2024, 5
 
 export interface LibraryRunner {
   readonly metadata: MetadataPort
-  analyze(sql: string, session?: SessionContext): Promise<BoundStatement>
+  analyze(sql: string, session?: SessionContext): Promise<PlannedStatement>
   /** Columns and rows of a statement; without a result there are no columns. @throws EngineError */
   run(sql: string, session?: SessionContext): Promise<{ columns: readonly ResultColumn[]; rows: readonly unknown[][] }>
   close(): void
@@ -47,15 +48,15 @@ export async function openLibraryRunner(): Promise<LibraryRunner> {
     await connection.run(`CREATE TABLE tpch_tiny_${table} AS ${scanText(source)}`)
   }
   const metadata = testMetadata()
-  const frontEnd = createSqlFrontEnd()
+  const planner = createStatementPlanner()
   // Nation and region are the same at every scale.
   const sourceOf = ({ schema, table }: RenderedScan): string =>
     tpchTables[table] !== undefined ? `tpch_tiny_${table}` : `(${catalogRows(schema, table)})`
   return {
     metadata,
-    analyze: (sql, session = corpusSession) => bindText(frontEnd, sql, session, metadata),
+    analyze: (sql, session = corpusSession) => planText(planner, sql, session, metadata),
     async run(sql, session = corpusSession) {
-      const analyzed = await bindText(frontEnd, sql, session, metadata)
+      const analyzed = await planText(planner, sql, session, metadata)
       if (analyzed.kind === 'query')
         return { columns: analyzed.columns, rows: await wireRows(connection, analyzed.query, sourceOf) }
       const valid = analyzed.kind === 'explain' && analyzed.planType === 'VALIDATE'

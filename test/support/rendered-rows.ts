@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { checkExpression, checkStatement } from '../../src/execution/engine/statement-wall.ts'
 import { engineVocabulary } from '../../src/duckdb/engine-vocabulary.ts'
-import type { RenderedQuery } from '../../src/sql/front-end.ts'
+import type { RenderedQuery } from '../../src/planner/planned-statement.ts'
 import { translateError } from '../../src/sql/functions/runtime-errors.ts'
 
 export type RenderedScan = RenderedQuery['scans'][number]

@@ -25,7 +25,7 @@ import {
 } from '../../src/events/event-log.ts'
 import { createQueryIds, parseNodeId } from '../../src/shared/ids.ts'
 import type { ThreadedFrontEnd } from '../../src/coordinator/front-end-threads/threaded-front-end.ts'
-import type { BoundStatement } from '../../src/sql/front-end.ts'
+import type { PlannedStatement } from '../../src/planner/planned-statement.ts'
 import { QUERY_ID, sampleData } from './query-events.ts'
 
 /** A log in memory that accepts appends at once and in order, as a real log. `settle` decides when they become valid. */
@@ -72,11 +72,10 @@ export class MemoryLog {
 }
 
 /** A SELECT of literals, whose row needs no engine. */
-export const literals: BoundStatement = {
+export const literals: PlannedStatement = {
   kind: 'query',
   queryType: 'SELECT',
   columns: [],
-  reads: [],
   lineage: { columns: [], rows: [] },
   warnings: [],
   query: {
@@ -88,6 +87,7 @@ export const literals: BoundStatement = {
     risky: false,
     simple: true,
     outline: { name: 'Values', details: {}, layout: [], children: [] },
+    reads: [],
     literalRow: '[1]',
   },
 }
@@ -100,7 +100,7 @@ export interface BedOptions {
   readonly openQueries?: number
   readonly memory?: StatementMemoryLimits
   readonly endedBytes?: number
-  readonly analyze?: (sql: string) => Promise<BoundStatement>
+  readonly analyze?: (sql: string) => Promise<PlannedStatement>
   readonly deps?: Partial<ExecutionDeps>
 }
 
@@ -127,7 +127,7 @@ export function createStatementBed(options: BedOptions) {
   const internalErrors: unknown[] = []
   const frontEnd: ThreadedFrontEnd = {
     survey: () => Promise.reject(new Error('Without clusters no statement is surveyed')),
-    bind: ({ sql }) => (options.analyze ? options.analyze(sql) : Promise.resolve(literals)),
+    plan: ({ sql }) => (options.analyze ? options.analyze(sql) : Promise.resolve(literals)),
   }
   const deps: Partial<ExecutionDeps> = {
     log: log.asEventLog(),

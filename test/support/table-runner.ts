@@ -1,12 +1,13 @@
 import { DuckDBInstance } from '@duckdb/node-api'
+import type { TableRead } from '../../src/planner/planned-statement.ts'
 import { READ_ONLY, type ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { languageSettings } from '../../src/execution/engine/sandbox.ts'
-import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
-import type { MetadataPort, SessionContext, TableRead } from '../../src/sql/front-end.ts'
+import { createStatementPlanner } from '../../src/planner/statement-planner.ts'
+import type { MetadataPort, SessionContext } from '../../src/sql/front-end.ts'
 import registerAll from '../../src/duckdb/scripts/register.ts'
 import { withScans, wireRows, type RenderedScan } from './rendered-rows.ts'
 import { recordedSession } from './sql/fixed-metadata.ts'
-import { bindText } from './bind-text.ts'
+import { planText } from './plan-text.ts'
 
 const session = recordedSession({
   user: 'somebody',
@@ -46,7 +47,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
   await registerAll(connection)
   for (const setting of settings) await connection.run(setting)
   const tables = new Map<string, ConnectorTable>()
-  const frontEnd = createSqlFrontEnd()
+  const planner = createStatementPlanner()
   const metadata: MetadataPort = {
     catalogs: () => ['memory'],
     schemas: () => Promise.resolve(['default']),
@@ -56,7 +57,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     abilities: () => ({ ...READ_ONLY, insert: true, rowChanges: true }),
   }
   const analyze = async (sql: string, as: Partial<SessionContext> = {}) => {
-    const analyzed = await bindText(frontEnd, sql, { ...session, ...as }, metadata)
+    const analyzed = await planText(planner, sql, { ...session, ...as }, metadata)
     if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
     return analyzed
   }
@@ -99,13 +100,13 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     outcome: (sql, as) => orError(() => rows(sql, as)),
     written: (sql, as) =>
       orError(async () => {
-        const analyzed = await bindText(frontEnd, sql, { ...session, ...as }, metadata)
+        const analyzed = await planText(planner, sql, { ...session, ...as }, metadata)
         if (analyzed.kind !== 'write' || !analyzed.source) throw new Error(`${sql} is ${analyzed.kind}`)
         return wireRows(connection, analyzed.source.query, storedAs)
       }),
     async reported(sql, as) {
-      const { reads, query } = await analyze(sql, as)
-      return { reads, plan: JSON.stringify(query.outline) }
+      const { query } = await analyze(sql, as)
+      return { reads: query.reads, plan: JSON.stringify(query.outline) }
     },
     rendered: async (sql, as) => (await analyze(sql, as)).query.sql,
     close() {

@@ -1,9 +1,10 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { Asker, Connector, ConnectorSplit } from '../../connectors/spi/connector.ts'
 import type { Split } from '../../execution/api/fragment.ts'
+import type { RenderedQuery } from '../../planner/planned-statement.ts'
 import type { Stage } from '../../planner/query-plan.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import type { MetadataPort, RenderedQuery } from '../../sql/front-end.ts'
+import type { MetadataPort } from '../../sql/front-end.ts'
 
 /**
  * The front end's view of the catalogs. `information_schema` is a schema of every catalog of this server.

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { MetadataPort } from '../../sql/front-end.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
-import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
+import { createStatementPlanner } from '../../planner/statement-planner.ts'
 import { StatementText, type PreparedTexts } from '../../sql/parsed-statement.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import { queryTypeOf } from '../../sql/statements/query-type.ts'
@@ -27,13 +27,13 @@ import type {
 // it.
 
 const { answers, answered } = workerData as ThreadData
-const frontEnd = createSqlFrontEnd(threadIsMeasured() ? { threadCpuMs } : {})
+const planner = createStatementPlanner(threadIsMeasured() ? { threadCpuMs } : {})
 const waiting = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>()
 /** The number of the question whose answer was this error: the process keeps the original errors. */
 const refused = new WeakMap<object, number>()
 let asked = 0
 /**
- * The text of the last task. The next task usually binds the statement whose secrets the last one found, and need not
+ * The text of the last task. The next task usually plans the statement whose secrets the last one found, and need not
  * parse it again. Any other task frees the memory.
  */
 let last: StatementText | undefined
@@ -65,10 +65,14 @@ async function carryOut(task: FrontEndTask): Promise<void> {
 
 async function answerOf(task: FrontEndTask): Promise<ThreadAnswers[FrontEndTask['kind']]> {
   switch (task.kind) {
-    case 'bind': {
+    case 'plan': {
       const session = sessionOf(task.session)
-      const parsed = frontEnd.parse(takeText(task.sql, session.preparedStatements), session)
-      return frontEnd.bind(parsed, session, metadataOf(task), (times) => send({ type: 'times', times }))
+      const parsed = planner.parse(takeText(task.sql, session.preparedStatements), session)
+      return planner.plan(parsed, {
+        session,
+        metadata: metadataOf(task),
+        onTimes: (times) => send({ type: 'times', times }),
+      })
     }
     case 'findSecrets': {
       const text = takeText(task.sql, task.session.preparedStatements)
@@ -102,7 +106,7 @@ function takeText(sql: string, prepared: PreparedTexts): StatementText {
     : new StatementText(sql, prepared)
 }
 
-function metadataOf({ catalogs }: Extract<FrontEndTask, { kind: 'bind' }>): MetadataPort {
+function metadataOf({ catalogs }: Extract<FrontEndTask, { kind: 'plan' }>): MetadataPort {
   const abilities = new Map(catalogs)
   return {
     catalogs: () => [...abilities.keys()],

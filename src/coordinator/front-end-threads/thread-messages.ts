@@ -1,7 +1,8 @@
 import type { ConnectorAbilities, TableHandle } from '../../connectors/spi/connector.ts'
 import type { ErrorLocation, ErrorName } from '../../shared/engine-error.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
-import type { BoundStatement, FrontEndTimes, QueryType } from '../../sql/front-end.ts'
+import type { PlannedStatement } from '../../planner/planned-statement.ts'
+import type { FrontEndTimes, QueryType } from '../../sql/front-end.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import type { ExplainedStatement } from '../../sql/statements/query-type.ts'
 import type { StatementNames } from '../../sql/statement-names.ts'
@@ -35,7 +36,7 @@ export interface PlainSession extends Omit<SessionContext, 'mayBecome' | 'rights
 
 export type FrontEndTask =
   | {
-      readonly kind: 'bind'
+      readonly kind: 'plan'
       readonly sql: string
       readonly session: PlainSession
       readonly catalogs: readonly (readonly [name: string, abilities: ConnectorAbilities | undefined])[]
@@ -59,7 +60,7 @@ export type FrontEndTask =
 
 /** The answer of each kind of task. */
 export interface ThreadAnswers {
-  readonly bind: BoundStatement
+  readonly plan: PlannedStatement
   readonly findSecrets: FoundSecrets & { readonly type: QueryType | undefined }
   readonly survey: StatementSurvey
   readonly queryType: QueryType | undefined

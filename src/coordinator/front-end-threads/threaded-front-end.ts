@@ -1,15 +1,9 @@
 import type { TableHandle } from '../../connectors/spi/connector.ts'
 import { HoldsLoop } from '../../shared/cpu-budget.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
-import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
-import type {
-  BoundStatement,
-  FrontEndTimes,
-  MetadataPort,
-  RenderedQuery,
-  SessionContext,
-  SqlFrontEnd,
-} from '../../sql/front-end.ts'
+import { mapQueries, type PlannedStatement } from '../../planner/planned-statement.ts'
+import { createStatementPlanner, type StatementPlanner } from '../../planner/statement-planner.ts'
+import type { FrontEndTimes, MetadataPort, SessionContext } from '../../sql/front-end.ts'
 import type { StatementText } from '../../sql/parsed-statement.ts'
 import type { FrontEndThreads, ThreadCaller, ThreadHost } from './front-end-threads.ts'
 import { surveyOf } from './survey-of.ts'
@@ -26,21 +20,21 @@ export interface ThreadedFrontEnd {
   /** Parses a text, unless it was parsed before, and finds the properties of its syntax that decide its route. */
   survey(text: StatementText, session: SessionContext, caller: ThreadCaller): Promise<StatementSurvey>
   /**
-   * Parses a text, unless it was parsed before, and binds it: see `SqlFrontEnd`. A statement in a thread also ends with
-   * the caller's signal.
+   * Parses a text, unless it was parsed before, binds it and renders its queries: see `StatementPlanner`. A statement in
+   * a thread also ends with the caller's signal.
    */
-  bind(
+  plan(
     text: StatementText,
     session: SessionContext,
     metadata: MetadataPort,
     caller: ThreadCaller & { readonly onTimes?: (times: FrontEndTimes) => void },
-  ): Promise<BoundStatement>
+  ): Promise<PlannedStatement>
 }
 
 /** Analyses short statements in this thread; statements that are long or turn out to take long, in another. */
 export function createThreadedFrontEnd(
   threads: Pick<FrontEndThreads, 'run'>,
-  here: SqlFrontEnd = createSqlFrontEnd({ holdMs: LONGEST_HOLD_MS }),
+  here: StatementPlanner = createStatementPlanner({ holdMs: LONGEST_HOLD_MS }),
 ): ThreadedFrontEnd {
   return {
     async survey(text, session, caller) {
@@ -57,20 +51,20 @@ export function createThreadedFrontEnd(
       const host = { later: () => Promise.reject(new Error('The syntax of a statement depends on nothing else')) }
       return threads.run(task, host, caller)
     },
-    async bind(text, session, metadata, caller) {
+    async plan(text, session, metadata, caller) {
       const { sql } = text
       if (charactersOf(sql, session) < LONG_TEXT) {
         try {
-          return await here.bind(here.parse(text, session), session, metadata, caller.onTimes)
+          return await here.plan(here.parse(text, session), { session, metadata, onTimes: caller.onTimes })
         } catch (error) {
           if (!(error instanceof HoldsLoop)) throw error
         }
       }
       const handles = new Map<string, TableHandle>()
       const catalogs = metadata.catalogs().map((name) => [name, metadata.abilities(name)] as const)
-      const task = { kind: 'bind', sql, session: plainSession(session), catalogs } as const
-      const bound = await threads.run(task, hostOf(session, metadata, handles, caller.onTimes), caller)
-      return withHandles(bound, handles)
+      const task = { kind: 'plan', sql, session: plainSession(session), catalogs } as const
+      const planned = await threads.run(task, hostOf(session, metadata, handles, caller.onTimes), caller)
+      return withHandles(planned, handles)
     },
   }
 }
@@ -133,23 +127,10 @@ function known(handle: TableHandle, handles: ReadonlyMap<string, TableHandle>): 
   return handles.get(JSON.stringify(handle)) ?? handle
 }
 
-function withHandles(statement: BoundStatement, handles: ReadonlyMap<string, TableHandle>): BoundStatement {
-  const inQuery = (query: RenderedQuery): RenderedQuery => ({
+/** The statement with the handles of the connectors in place of the thread's copies. */
+function withHandles(statement: PlannedStatement, handles: ReadonlyMap<string, TableHandle>): PlannedStatement {
+  return mapQueries(statement, (query) => ({
     ...query,
     scans: query.scans.map((scan) => ({ ...scan, handle: known(scan.handle, handles) })),
-  })
-  switch (statement.kind) {
-    case 'query':
-      return { ...statement, query: inQuery(statement.query) }
-    case 'call':
-      return { ...statement, values: inQuery(statement.values) }
-    case 'explain':
-      return { ...statement, statement: withHandles(statement.statement, handles) }
-    case 'write': {
-      const { source } = statement
-      return source ? { ...statement, source: { ...source, query: inQuery(source.query) } } : statement
-    }
-    case 'session':
-      return statement
-  }
+  }))
 }

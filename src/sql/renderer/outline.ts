@@ -1,5 +1,5 @@
-import type { PlanNode } from '../front-end.ts'
-import type { QueryColumn } from '../analyzer/context.ts'
+import type { BoundQuery } from '../front-end.ts'
+import type { PlanNode } from '../../planner/planned-statement.ts'
 import type { ScanPredicate } from '../../connectors/spi/scan-predicate.ts'
 import type { ColumnId, RelationNode, ScanNode } from '../analyzer/tree.ts'
 import { columnsOfPredicate } from './scan-predicates.ts'
@@ -16,7 +16,7 @@ interface Known {
 }
 
 /** The operators of a query under Trino's names, for EXPLAIN. */
-export function outline(node: RelationNode, columns: readonly QueryColumn[], known: Known): PlanNode {
+export function outline(node: RelationNode, columns: BoundQuery['columns'], known: Known): PlanNode {
   const layout = columns.map(({ name, type }, i) => `${name ?? `_col${i}`}:${typeName(type)}`)
   return {
     name: 'Output',

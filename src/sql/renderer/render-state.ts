@@ -11,6 +11,12 @@ import type {
 } from '../analyzer/tree.ts'
 import { joined, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
 
+/** A place of the text that reads a table, and the columns that it reads. */
+export interface ReadScan {
+  readonly scan: ScanNode
+  readonly columns: readonly string[]
+}
+
 /** State shared by the rendering of one statement. */
 export interface RenderState {
   readonly session: RenderSession
@@ -18,7 +24,7 @@ export interface RenderState {
   /** Columns that are read; all others are left out. */
   readonly needed: ReadonlySet<ColumnId>
   /** Scans in the order of `"$s0"`, `"$s1"` …, with the requested columns. */
-  readonly scans: { readonly scan: ScanNode; readonly columns: readonly string[] }[]
+  readonly scans: ReadScan[]
   /** The names of lambda arguments while their lambdas are rendered. */
   readonly lambdaArguments: Map<ColumnId, Sql>
   /** The size of an expression, in expressions, after repetitions and macros are expanded. */

@@ -1,4 +1,4 @@
-import type { RenderedQuery } from '../front-end.ts'
+import type { RenderedQuery } from '../../planner/planned-statement.ts'
 import type { Expr, RelationNode } from '../analyzer/tree.ts'
 import { childrenOfExpr } from '../analyzer/walk.ts'
 

@@ -2,8 +2,9 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { accessOf } from '../access-control.ts'
 import type { QueryAnalysis } from '../analyzer/analyze.ts'
 import { errorAt } from '../analyzer/context.ts'
+import { someNode } from '../analyzer/walk.ts'
+import { boundRows } from '../bound-rows.ts'
 import type { BoundStatement } from '../front-end.ts'
-import { renderAnalysis } from '../renderer/render.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { Expression } from '../syntax/ast.ts'
 import type { Query, SelectItem } from '../syntax/ast-query.ts'
@@ -52,15 +53,14 @@ export async function analyzeProcedureCall(
         'TYPE_MISMATCH',
         `Cannot cast type ${typeName(type)} to ${typeName(VARCHAR)}`,
       )
-  const { query, reads } = input.budget.run(() => renderAnalysis(analysis, input.session))
-  if (reads.length > 0) throw notConstant(input, node)
+  if (someNode(analysis.node, ({ kind }) => kind === 'scan')) throw notConstant(input, node)
   accessOf(input.session)?.checkProcedure(...PROCEDURE)
   return {
     kind: 'call',
     queryType: 'DATA_DEFINITION',
     updateType: 'CALL',
     text: printStatement(node),
-    values: query,
+    values: boundRows(analysis, input.session).query,
     warnings: analysis.warnings,
   }
 }

@@ -4,7 +4,7 @@ import type { QueryAnalysis } from '../analyzer/analyze.ts'
 import { lineageOf } from '../analyzer/lineage.ts'
 import { changedTableOf, type RowChange, type RowStatement } from '../analyzer/row-changes.ts'
 import type { QueryType } from '../front-end.ts'
-import { renderAnalysis, resultColumn } from '../renderer/render.ts'
+import { boundRows, resultColumn } from '../bound-rows.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { Merge, Statement, TableExecute } from '../syntax/ast-statements.ts'
 import { BIGINT } from '../types/sql-type.ts'
@@ -47,7 +47,7 @@ async function change(input: StatementInput, node: RowChange, rows: RowAnalysis)
   }
   const analysis = await rows(node)
   const writes = writtenColumns(node, analysis)
-  const source = input.budget.run(() => renderAnalysis(analysis, input.session))
+  const source = input.budget.run(() => boundRows(analysis, input.session))
   const lineage = lineageOf(analysis)
   return {
     ...definition(name.catalog, operation, changed, {}),
@@ -56,7 +56,7 @@ async function change(input: StatementInput, node: RowChange, rows: RowAnalysis)
     writes,
     warnings: analysis.warnings,
     // One task reads all splits of the table in their order: row ids count files.
-    source: { ...source, query: { ...source.query, streams: false } },
+    source: { ...source, query: { ...source.query, wholeTable: true } },
     defines: {
       columns: writes.map((column) => ({ name: column })),
       lineage: {
@@ -117,9 +117,11 @@ async function rewrite(input: StatementInput, node: TableExecute, rows: RowAnaly
   const [argument] = node.arguments
   if (argument !== undefined) refuseArgument(argument.name?.value)
   const analysis = await rows(node)
-  const source = input.budget.run(() => renderAnalysis(analysis, input.session))
+  const source = input.budget.run(() => boundRows(analysis, input.session))
   const queryType: QueryType = 'ALTER_TABLE_EXECUTE'
-  const scans = source.query.scans.map((scan) => ({ ...scan, handle: { ...scan.handle, rewrite: true } }))
+  const { node: scan } = source.query
+  if (scan.kind !== 'scan') throw new Error('EXECUTE optimize reads its table as it is')
+  const rewritten = { ...scan, handle: { ...scan.handle, rewrite: true } }
   return {
     ...definition(
       name.catalog,
@@ -134,7 +136,7 @@ async function rewrite(input: StatementInput, node: TableExecute, rows: RowAnaly
     ),
     queryType,
     columns: [resultColumn('rows', BIGINT, input.session)],
-    source: { ...source, query: { ...source.query, scans, streams: false } },
+    source: { ...source, query: { ...source.query, node: rewritten, wholeTable: true } },
   }
 }
 

@@ -3,8 +3,8 @@ import { typeOf } from '../analyzer/data-types.ts'
 import { analyzeNewRows, type QueryAnalysis } from '../analyzer/analyze.ts'
 import { qualify, resolve, type TableName } from '../analyzer/resolve.ts'
 import type { RowStatement } from '../analyzer/row-changes.ts'
+import { boundRows, resultColumn } from '../bound-rows.ts'
 import { lineageOf } from '../analyzer/lineage.ts'
-import { renderAnalysis, resultColumn } from '../renderer/render.ts'
 import type { StringLiteral } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import type {
@@ -204,8 +204,7 @@ async function createTableAs(
     columns: [resultColumn('rows', BIGINT, input.session)],
     writes: columns.map((column) => column.name),
     warnings: analysis?.warnings ?? [],
-    ...(analysis !== undefined &&
-      node.withData && { source: renderAnalysis(storedRows(analysis, targets), input.session) }),
+    ...(analysis !== undefined && node.withData && { source: boundRows(storedRows(analysis, targets), input.session) }),
   }
 }
 
@@ -227,7 +226,7 @@ async function insert(input: StatementInput, node: Insert, analysis: QueryAnalys
     columns: [resultColumn('rows', BIGINT, input.session)],
     writes: written,
     warnings: analysis.warnings,
-    source: renderAnalysis(
+    source: boundRows(
       analyzeNewRows({ ...input, metadata }, rows, node, name),
       input.session,
       // The lineage excludes the row filter on new rows, which users must not see.

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Catalogs } from '../../../src/connectors/spi/catalogs.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import { listSplits } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
-import type { RenderedQuery } from '../../../src/sql/front-end.ts'
+import type { RenderedQuery } from '../../../src/planner/planned-statement.ts'
 
 it('`listSplits` returns splits with the bytes of only the columns that the scan reads', async () => {
   const asked: unknown[] = []

@@ -8,16 +8,18 @@ import {
 } from '../../../src/coordinator/front-end-threads/threaded-front-end.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import type { ObjectRights } from '../../../src/shared/object-rights.ts'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
-import type { BoundStatement, MetadataPort, SqlFrontEnd } from '../../../src/sql/front-end.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
+import type { PlannedStatement } from '../../../src/planner/planned-statement.ts'
+import type { StatementPlanner } from '../../../src/planner/statement-planner.ts'
+import type { MetadataPort } from '../../../src/sql/front-end.ts'
 import { session, shopMetadata } from '../../support/front-end.ts'
-import { bindText, bindThreaded } from '../../support/bind-text.ts'
+import { planText, planThreaded } from '../../support/plan-text.ts'
 
 const threads = new FrontEndThreads()
 afterAll(() => threads.stop())
 
 const owner = { user: 'ada', address: '10.0.0.1' }
-const here = createSqlFrontEnd()
+const here = createStatementPlanner()
 const apart = createThreadedFrontEnd(threads)
 
 /** Pads a text to the length of a long one. Its meaning stays the same. */
@@ -26,7 +28,7 @@ const long = (sql: string): string => sql + ' '.repeat(LONG_TEXT)
 const list = (count: number, item: (i: number) => string, separator = ', '): string =>
   Array.from({ length: count }, (_, i) => item(i)).join(separator)
 
-function withoutTimes(statement: BoundStatement): unknown {
+function withoutTimes(statement: PlannedStatement): unknown {
   return JSON.parse(
     JSON.stringify(statement, (key, value: unknown) => (/^(render|resolve)Ms$/.test(key) ? undefined : value)),
   ) as unknown
@@ -47,26 +49,26 @@ describe('A long statement', () => {
     'SELECT 1 +',
     'CREATE TABLE orders (id bigint)',
   ])('gives the same analysis in a thread as in this process: %s', async (sql) => {
-    const known = (run: Promise<BoundStatement>): Promise<unknown> =>
+    const known = (run: Promise<PlannedStatement>): Promise<unknown> =>
       run.then(withoutTimes, (error: unknown) => (error as EngineError).toFailure())
-    const inThread = await known(bindThreaded(apart, long(sql), session, shopMetadata(), { owner }))
-    expect(inThread).toEqual(await known(bindText(here, long(sql), session, shopMetadata())))
+    const inThread = await known(planThreaded(apart, long(sql), session, shopMetadata(), { owner }))
+    expect(inThread).toEqual(await known(planText(here, long(sql), session, shopMetadata())))
   })
 
   it('is never analyzed on the event loop', async () => {
-    const never: SqlFrontEnd = {
+    const never: StatementPlanner = {
       parse: () => {
         throw new Error('read here')
       },
-      bind: () => Promise.reject(new Error('read here')),
+      plan: () => Promise.reject(new Error('read here')),
     }
     const front = createThreadedFrontEnd(threads, never)
     const sql = `SELECT id FROM orders WHERE id IN (${list(20_000, String)})`
-    const analyzed = await bindThreaded(front, sql, session, shopMetadata(), { owner })
+    const analyzed = await planThreaded(front, sql, session, shopMetadata(), { owner })
     expect(analyzed.kind).toBe('query')
     const prepared = { ...session, preparedStatements: { p: long('SELECT 1') } }
-    expect((await bindThreaded(front, 'EXECUTE p', prepared, shopMetadata(), { owner })).kind).toBe('query')
-    await expect(bindThreaded(front, 'SELECT 1', session, shopMetadata(), { owner })).rejects.toThrow('read here')
+    expect((await planThreaded(front, 'EXECUTE p', prepared, shopMetadata(), { owner })).kind).toBe('query')
+    await expect(planThreaded(front, 'SELECT 1', session, shopMetadata(), { owner })).rejects.toThrow('read here')
   })
 
   it('keeps the table handle that the connector returned', async () => {
@@ -80,7 +82,7 @@ describe('A long statement', () => {
         return table
       },
     }
-    const analyzed = await bindThreaded(apart, long('SELECT id FROM orders'), session, noting, { owner })
+    const analyzed = await planThreaded(apart, long('SELECT id FROM orders'), session, noting, { owner })
     if (analyzed.kind !== 'query') throw new Error('no query')
     expect(analyzed.query.scans.map(({ handle }) => handles.has(handle))).toEqual([true])
   })
@@ -96,7 +98,7 @@ describe('A long statement', () => {
     } as unknown as ObjectRights
     const ruled = { ...session, rightsOf: () => rights }
     await expect(
-      bindThreaded(apart, long('SELECT id FROM orders'), ruled, shopMetadata(), { owner }),
+      planThreaded(apart, long('SELECT id FROM orders'), ruled, shopMetadata(), { owner }),
     ).rejects.toMatchObject({ errorName: 'PERMISSION_DENIED' })
     expect(asked).toContain('orders')
   })
@@ -104,13 +106,13 @@ describe('A long statement', () => {
   it('fails with the same error object that the catalog threw', async () => {
     const away = new EngineError('HIVE_BAD_DATA', 'The catalog is away', { retry: 'later' })
     const metadata: MetadataPort = { ...shopMetadata(), table: () => Promise.reject(away) }
-    await expect(bindThreaded(apart, long('SELECT id FROM orders'), session, metadata, { owner })).rejects.toBe(away)
+    await expect(planThreaded(apart, long('SELECT id FROM orders'), session, metadata, { owner })).rejects.toBe(away)
   })
 
   it('reports how long its steps took', async () => {
     const reported: unknown[] = []
     const onTimes = (times: unknown): void => void reported.push(times)
-    await bindThreaded(apart, long('SELECT id FROM orders'), session, shopMetadata(), { owner, onTimes })
+    await planThreaded(apart, long('SELECT id FROM orders'), session, shopMetadata(), { owner, onTimes })
     expect(reported.length).toBeGreaterThan(0)
   })
 })
@@ -118,17 +120,17 @@ describe('A long statement', () => {
 describe('A short statement with a long analysis', () => {
   it('moves to a thread once it has held the event loop for too long', async () => {
     let begun = 0
-    const holding = createSqlFrontEnd({ holdMs: LONGEST_HOLD_MS })
-    const counted: SqlFrontEnd = {
+    const holding = createStatementPlanner({ holdMs: LONGEST_HOLD_MS })
+    const counted: StatementPlanner = {
       ...holding,
-      bind(...given) {
+      plan(...given) {
         begun++
-        return holding.bind(...given)
+        return holding.plan(...given)
       },
     }
     const sql = `SELECT ${'transform(ARRAY[1], x -> '.repeat(60)}1${')'.repeat(60)}`
     const limited = { ...session, properties: { query_max_planning_time: '300ms' } }
-    const slow = bindThreaded(createThreadedFrontEnd(threads, counted), sql, limited, shopMetadata(), { owner })
+    const slow = planThreaded(createThreadedFrontEnd(threads, counted), sql, limited, shopMetadata(), { owner })
     await expect(slow).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
     expect(begun).toBe(1)
   })
@@ -143,9 +145,9 @@ describe('The threads of the front end', () => {
     const canceled = new AbortController()
     const waiting = new AbortController()
     const sql = `SELECT 1 FROM orders ORDER BY ${list(60_000, (i) => `id+${i}`)}`
-    const first = bindThreaded(front, sql, session, shopMetadata(), { owner, signal: canceled.signal })
-    const second = bindThreaded(front, sql, session, shopMetadata(), { owner, signal: waiting.signal })
-    const third = bindThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner })
+    const first = planThreaded(front, sql, session, shopMetadata(), { owner, signal: canceled.signal })
+    const second = planThreaded(front, sql, session, shopMetadata(), { owner, signal: waiting.signal })
+    const third = planThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner })
     await sleep(50)
     waiting.abort(new Error('given up in the queue'))
     await expect(second).rejects.toThrow('given up in the queue')
@@ -158,10 +160,10 @@ describe('The threads of the front end', () => {
   it('fail a statement that needs more memory than the thread has, and go on with the next statement', async () => {
     const own = new FrontEndThreads({ most: 1, megabytes: 24 })
     const front = createThreadedFrontEnd(own)
-    await expect(bindThreaded(front, endless, session, shopMetadata(), { owner })).rejects.toMatchObject({
+    await expect(planThreaded(front, endless, session, shopMetadata(), { owner })).rejects.toMatchObject({
       errorName: 'EXCEEDED_LOCAL_MEMORY_LIMIT',
     })
-    expect((await bindThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
+    expect((await planThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
     await own.stop()
   })
 
@@ -169,7 +171,7 @@ describe('The threads of the front end', () => {
     const own = new FrontEndThreads({ most: 1, cpuMs: 100 })
     const front = createThreadedFrontEnd(own)
     const sql = `SELECT 1 FROM orders ORDER BY ${list(60_000, (i) => `id+${i}`)}`
-    await expect(bindThreaded(front, sql, session, shopMetadata(), { owner })).rejects.toMatchObject({
+    await expect(planThreaded(front, sql, session, shopMetadata(), { owner })).rejects.toMatchObject({
       errorName: 'EXCEEDED_TIME_LIMIT',
     })
     await own.stop()
@@ -179,7 +181,7 @@ describe('The threads of the front end', () => {
     const own = new FrontEndThreads({ most: 1, idleMs: 1 })
     const front = createThreadedFrontEnd(own)
     for (let round = 0; round < 2; round++) {
-      expect((await bindThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
+      expect((await planThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner })).kind).toBe('query')
       await sleep(20)
     }
     await own.stop()
@@ -190,7 +192,7 @@ describe('The threads of the front end', () => {
     const front = createThreadedFrontEnd(own)
     const order: string[] = []
     const run = async (user: string): Promise<void> => {
-      await bindThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner: { user, address: user } })
+      await planThreaded(front, long('SELECT 1'), session, shopMetadata(), { owner: { user, address: user } })
       order.push(user)
     }
     await Promise.all([...Array.from({ length: 6 }, () => run('many')), run('few')])

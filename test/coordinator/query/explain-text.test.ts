@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { explainText } from '../../../src/coordinator/query/explain/explain-text.ts'
-import type { BoundStatement, PlanNode } from '../../../src/sql/front-end.ts'
+import type { PlannedStatement, PlanNode } from '../../../src/planner/planned-statement.ts'
 
 const scan = (table: string): PlanNode => ({
   name: 'TableScan',
@@ -14,7 +14,7 @@ const outline: PlanNode = {
   layout: ['k:bigint'],
   children: [{ name: 'InnerJoin', details: {}, layout: ['k:bigint'], children: [scan('a'), scan('b')] }],
 }
-const query: Extract<BoundStatement, { kind: 'query' }> = {
+const query: Extract<PlannedStatement, { kind: 'query' }> = {
   kind: 'query',
   queryType: 'SELECT',
   columns: [],
@@ -27,9 +27,9 @@ const query: Extract<BoundStatement, { kind: 'query' }> = {
     risky: false,
     simple: true,
     outline,
+    reads: [{ catalog: 'c', schema: 's', table: 'a', columns: ['k'] }],
     literalRow: undefined,
   },
-  reads: [{ catalog: 'c', schema: 's', table: 'a', columns: ['k'] }],
   lineage: { columns: [], rows: [] },
   warnings: [],
 }

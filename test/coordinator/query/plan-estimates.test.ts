@@ -2,7 +2,7 @@ import { bytesOfColumn } from '../../../src/execution/api/fragment.ts'
 import { expect, it } from 'vitest'
 import { estimateJson, estimatePlan, estimateText } from '../../../src/coordinator/query/statistics/plan-estimates.ts'
 import type { Stage } from '../../../src/planner/query-plan.ts'
-import type { PlanNode } from '../../../src/sql/front-end.ts'
+import type { PlanNode } from '../../../src/planner/planned-statement.ts'
 
 const node = (name: string, children: PlanNode[] = [], details: Record<string, string> = {}): PlanNode => ({
   name,

@@ -8,7 +8,7 @@ import {
   sealedSubmission,
 } from '../../../src/coordinator/query/secrets/query-secrets.ts'
 import { RecordedType } from '../../../src/coordinator/query/session/recorded-type.ts'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
 import { StatementText } from '../../../src/sql/parsed-statement.ts'
 import { tablesOfBareInserts } from '../../../src/sql/syntax/redact-secrets.ts'
 import { session, shopMetadata } from '../../support/front-end.ts'
@@ -33,10 +33,10 @@ it('a posted statement is parsed once for its secrets, its type and its meaning'
   const prepared = inner?.parsed
   expect([parsed?.kind, prepared?.kind]).toEqual(['valid', 'valid'])
   expect(type.get()).toBe('SELECT')
-  const frontEnd = createSqlFrontEnd()
+  const planner = createStatementPlanner()
   const as = { ...session, preparedStatements }
-  expect(frontEnd.parse(text, as)).toBe(parsed)
-  expect((await frontEnd.bind(frontEnd.parse(text, as), as, shopMetadata())).kind).toBe('query')
+  expect(planner.parse(text, as)).toBe(parsed)
+  expect((await planner.plan(planner.parse(text, as), { session: as, metadata: shopMetadata() })).kind).toBe('query')
   expect(text.parsed).toBe(parsed)
   expect(inner?.parsed).toBe(prepared)
   text.forget()

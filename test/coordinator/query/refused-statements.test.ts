@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { LogFull, TooLarge } from '../../../src/events/event-log.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
-import type { BoundStatement } from '../../../src/sql/front-end.ts'
+import type { PlannedStatement } from '../../../src/planner/planned-statement.ts'
 import { createStatementBed, literals, MemoryLog } from '../../support/statement-bed.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
@@ -13,7 +13,7 @@ async function quiet(turns = 20): Promise<void> {
 }
 
 /** A statement that changes the session: it stays open until a client follows it. */
-const session: BoundStatement = {
+const session: PlannedStatement = {
   kind: 'session',
   queryType: 'DATA_DEFINITION',
   updateType: 'USE',
@@ -79,7 +79,7 @@ describe('A statement with a too large plan, text or failure', () => {
 
   it('fails with QUERY_EXCEEDED_COMPILER_LIMIT when its plan is over the limit for plans', async () => {
     const log = new MemoryLog()
-    const { query } = literals as Extract<BoundStatement, { kind: 'query' }>
+    const { query } = literals as Extract<PlannedStatement, { kind: 'query' }>
     const outline = { ...query.outline, details: { text: 'x'.repeat(2 << 20) } }
     const bed = createStatementBed({
       log,

@@ -4,13 +4,13 @@ import { authorizeBy } from '../../../src/security/authorization.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
 import type { QueryId } from '../../../src/shared/ids.ts'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
 import type { MetadataPort } from '../../../src/sql/front-end.ts'
 import { sampleData } from '../../support/query-events.ts'
-import { bindText } from '../../support/bind-text.ts'
+import { planText } from '../../support/plan-text.ts'
 
 const rules = queryRulesOf(readRules('{"impersonation": [{ "original_user": "ada", "new_user": "etl_.*" }]}'))
-const frontEnd = createSqlFrontEnd()
+const planner = createStatementPlanner()
 
 function become(sql: string, user: string, originalUser?: string) {
   const created = sampleData.QueryCreated
@@ -21,7 +21,7 @@ function become(sql: string, user: string, originalUser?: string) {
     objectsOf: () => undefined,
     onRuleFault: () => {},
   })
-  return bindText(frontEnd, sql, { ...context, transactionId: 'NONE' }, {} as MetadataPort)
+  return planText(planner, sql, { ...context, transactionId: 'NONE' }, {} as MetadataPort)
 }
 
 describe('SET SESSION AUTHORIZATION', () => {

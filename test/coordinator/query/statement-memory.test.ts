@@ -7,7 +7,7 @@ import { recoverQueries } from '../../../src/coordinator/recovery/recover-querie
 import { queryEventVersions } from '../../../src/coordinator/query/stream/events.ts'
 import type { Recorded } from '../../../src/events/event-log.ts'
 import { LogFull } from '../../../src/events/event-log.ts'
-import type { BoundStatement } from '../../../src/sql/front-end.ts'
+import type { PlannedStatement } from '../../../src/planner/planned-statement.ts'
 import { at, sampleData } from '../../support/query-events.ts'
 import { createStatementBed, literals, MemoryLog } from '../../support/statement-bed.ts'
 import { limitOwners } from '../../../src/shared/limit-owner.ts'
@@ -17,7 +17,7 @@ const kB = 1024
 const limits = { totalBytes: 200 * kB, userBytes: 100 * kB, addressBytes: 100 * kB }
 const long = (bytes: number): string => `SELECT '${'x'.repeat(bytes)}'`
 /** A statement that changes the session: it stays open until a client follows it. */
-const session: BoundStatement = {
+const session: PlannedStatement = {
   kind: 'session',
   queryType: 'DATA_DEFINITION',
   updateType: 'USE',
@@ -66,7 +66,7 @@ describe('The memory of open statements', () => {
 
   it('fails a statement with EXCEEDED_GLOBAL_MEMORY_LIMIT when its plan does not fit', async () => {
     const log = new MemoryLog()
-    const { query } = literals as Extract<BoundStatement, { kind: 'query' }>
+    const { query } = literals as Extract<PlannedStatement, { kind: 'query' }>
     const outline = { ...query.outline, details: { text: 'x'.repeat(120 * kB) } }
     const bed = createStatementBed({
       log,

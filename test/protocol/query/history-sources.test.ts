@@ -19,7 +19,7 @@ import { createHistoryMoments } from '../../../src/readmodels/history/read-histo
 import { allowAll, authorizeBy, posterOf, type Authorize } from '../../../src/security/authorization.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
 import type { MetadataPort } from '../../../src/sql/front-end.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { session } from '../../support/front-end.ts'
@@ -28,7 +28,7 @@ import { openReadModelBed, type ReadModelBed } from '../../support/read-models.t
 import { wireRows, type RenderedScan } from '../../support/rendered-rows.ts'
 import { askerNamed } from '../../support/asker.ts'
 import { knownOwner } from '../../../src/shared/limit-owner.ts'
-import { bindText } from '../../support/bind-text.ts'
+import { planText } from '../../support/plan-text.ts'
 
 /** The number of queries that have left the read models, in two periods. */
 const ARCHIVED = 11
@@ -89,7 +89,7 @@ const reading = {
 
 let bed: ReadModelBed
 let duckdb: InProcessDuckDB
-const frontEnd = createSqlFrontEnd()
+const planner = createStatementPlanner()
 
 beforeAll(async () => {
   duckdb = await openDuckDB()
@@ -208,7 +208,7 @@ async function run(sql: string, asker: Asker, authorize: Authorize, pushed = tru
         },
       }
   const as = { ...session, user: asker.user, startTimeMillis: NOW, catalog: 'system', schema: 'history' }
-  const analyzed = await bindText(frontEnd, sql, as, metadata)
+  const analyzed = await planText(planner, sql, as, metadata)
   if (analyzed.kind !== 'query') throw new Error('no query')
   const texts = new Map<RenderedScan, string>()
   let read = 0

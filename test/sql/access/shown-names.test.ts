@@ -11,11 +11,11 @@ import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-me
 import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { accessOf } from '../../../src/sql/access-control.ts'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { recordedSession } from '../../support/sql/fixed-metadata.ts'
 import { askerNamed } from '../../support/asker.ts'
-import { bindText } from '../../support/bind-text.ts'
+import { planText } from '../../support/plan-text.ts'
 
 // All lists of names (information_schema, system.jdbc, system.metadata, SHOW) contain exactly the names that the user
 // may know, under any rules and any conditions, and for each way to ask a catalog.
@@ -245,7 +245,7 @@ describe('Lists of names', { timeout: 600_000 }, () => {
   })
 
   it('contain in SHOW statements exactly the names that the user may know', async () => {
-    const frontEnd = createSqlFrontEnd()
+    const planner = createStatementPlanner()
     const ports = KINDS.map((kind) => createMetadataPort(catalogsOf(kind)))
     await fc.assert(
       fc.asyncProperty(
@@ -259,7 +259,7 @@ describe('Lists of names', { timeout: 600_000 }, () => {
           const session = { ...recordedSession(), user, rightsOf: rightsOf(given) }
           const firsts = async (sql: string): Promise<unknown> => {
             try {
-              const analyzed = await bindText(frontEnd, sql, session, metadata)
+              const analyzed = await planText(planner, sql, session, metadata)
               if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
               const rows = await database.rows(analyzed.query.sql)
               expect(JSON.stringify(rows)).not.toContain(SECRET)

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
-import { bindText } from '../../support/bind-text.ts'
+import { planText } from '../../support/plan-text.ts'
 
-const frontEnd = createSqlFrontEnd()
+const planner = createStatementPlanner()
 const ROWS = 'ROWS BETWEEN 1 PRECEDING AND CURRENT ROW'
 
 async function outcome(call: string): Promise<string> {
   try {
-    await bindText(frontEnd, `SELECT ${call} FROM nation`, recordedSession(), fixedMetadata)
+    await planText(planner, `SELECT ${call} FROM nation`, recordedSession(), fixedMetadata)
     return 'fine'
   } catch (error) {
     const { errorName, message } = error as { readonly errorName?: string; readonly message: string }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
-import { bindText } from '../../support/bind-text.ts'
+import { planText } from '../../support/plan-text.ts'
 
-const frontEnd = createSqlFrontEnd()
+const planner = createStatementPlanner()
 
 async function shapeOf(sql: string) {
-  const analyzed = await bindText(frontEnd, sql, recordedSession(), fixedMetadata)
+  const analyzed = await planText(planner, sql, recordedSession(), fixedMetadata)
   if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
   const { streams, risky, simple } = analyzed.query
   return { streams, risky, simple }

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ColumnStatistics } from '../../../src/connectors/spi/column-statistics.ts'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
 import type { KnownStatistics, MetadataPort, SessionContext } from '../../../src/sql/front-end.ts'
 import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
-import { bindText } from '../../support/bind-text.ts'
+import { planText } from '../../support/plan-text.ts'
 
-const frontEnd = createSqlFrontEnd()
+const planner = createStatementPlanner()
 
 describe('SHOW STATS', () => {
   let database: InProcessDuckDB
@@ -24,7 +24,7 @@ describe('SHOW STATS', () => {
     session: Partial<SessionContext> = {},
   ) {
     const port = { ...metadata, statistics: () => Promise.resolve(known) }
-    const analyzed = await bindText(frontEnd, sql, { ...recordedSession(), ...session }, port)
+    const analyzed = await planText(planner, sql, { ...recordedSession(), ...session }, port)
     if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
     return database.rows(analyzed.query.sql)
   }

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EngineError } from '../../../src/shared/engine-error.ts'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
-import type { BoundStatement } from '../../../src/sql/front-end.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
+import type { PlannedStatement } from '../../../src/planner/planned-statement.ts'
 import type { SessionContext } from '../../../src/sql/session.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
 import { refusedStatements } from '../../support/sql/recorded-statements.ts'
-import { bindText } from '../../support/bind-text.ts'
+import { planText } from '../../support/plan-text.ts'
 
-const frontEnd = createSqlFrontEnd()
+const planner = createStatementPlanner()
 
-function analyze(sql: string, session: Partial<SessionContext> = {}): Promise<BoundStatement> {
-  return bindText(frontEnd, sql, recordedSession(session), fixedMetadata)
+function analyze(sql: string, session: Partial<SessionContext> = {}): Promise<PlannedStatement> {
+  return planText(planner, sql, recordedSession(session), fixedMetadata)
 }
 
 async function changesOf(sql: string, session: Partial<SessionContext> = {}) {
@@ -363,7 +363,7 @@ describe('The errors of statements about the session and about objects', () => {
     const session = { clientCapabilities: [] }
     await expect(analyze('SET PATH a', session)).rejects.toThrow('SET PATH not supported by client')
     const { transactionId: _, ...noTransactions } = recordedSession()
-    const started = bindText(frontEnd, 'START TRANSACTION', noTransactions, fixedMetadata)
+    const started = planText(planner, 'START TRANSACTION', noTransactions, fixedMetadata)
     await expect(started).rejects.toThrow(expect.objectContaining({ errorName: 'INCOMPATIBLE_CLIENT' }))
   })
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { ConnectorTable } from '../../../src/connectors/spi/connector.ts'
 import type { MetadataPort } from '../../../src/sql/front-end.ts'
-import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
-import { bindText } from '../../support/bind-text.ts'
+import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
+import { planText } from '../../support/plan-text.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
 
-const frontEnd = createSqlFrontEnd()
+const planner = createStatementPlanner()
 
 const columns = [
   { name: 'a', type: 'bigint', nullable: false },
@@ -34,7 +34,7 @@ const metadata: MetadataPort = {
   table: async (catalog, schema, name) => (catalog === 'c' && schema === 's' ? objects[name] : undefined),
 }
 
-const bind = (sql: string) => bindText(frontEnd, sql, recordedSession({ catalog: 'c', schema: 's' }), metadata)
+const plan = (sql: string) => planText(planner, sql, recordedSession({ catalog: 'c', schema: 's' }), metadata)
 
 const didYouMean = (doing: string): string => `with that name exists. Did you mean ${doing}`
 
@@ -120,8 +120,8 @@ describe('A statement that changes data or definitions', () => {
     ],
     ['DROP FUNCTION c.s.f(int)', 'NOT_FOUND', 'Function not found'],
   ])('is refused: %s', async (sql, errorName, message) => {
-    await expect(bind(sql)).rejects.toMatchObject({ errorName, message: expect.stringMatching(/^line 1:1: /) })
-    await expect(bind(sql)).rejects.toThrow(`line 1:1: ${message}`)
+    await expect(plan(sql)).rejects.toMatchObject({ errorName, message: expect.stringMatching(/^line 1:1: /) })
+    await expect(plan(sql)).rejects.toThrow(`line 1:1: ${message}`)
   })
 
   it.each([
@@ -129,15 +129,15 @@ describe('A statement that changes data or definitions', () => {
     ['DROP MATERIALIZED VIEW IF EXISTS x', 'DROP MATERIALIZED VIEW'],
     ['ALTER MATERIALIZED VIEW IF EXISTS x RENAME TO y', 'RENAME MATERIALIZED VIEW'],
   ])('changes nothing: %s', async (sql, updateType) => {
-    expect(await bind(sql)).toMatchObject({ kind: 'session', updateType, changes: [] })
+    expect(await plan(sql)).toMatchObject({ kind: 'session', updateType, changes: [] })
   })
 })
 
 describe('SHOW FUNCTIONS FROM', () => {
   it('lists the functions of the schema, and not the global functions', async () => {
-    expect(await bind('SHOW FUNCTIONS FROM c.s')).toMatchObject({ query: { literalRow: undefined } })
-    const bound = await bind('SHOW FUNCTIONS FROM c.s')
+    expect(await plan('SHOW FUNCTIONS FROM c.s')).toMatchObject({ query: { literalRow: undefined } })
+    const bound = await plan('SHOW FUNCTIONS FROM c.s')
     expect(bound.kind === 'query' && bound.query.sql).not.toContain('abs')
-    await expect(bind('SHOW FUNCTIONS FROM c.nope')).rejects.toThrow("line 1:1: Schema 'nope' does not exist")
+    await expect(plan('SHOW FUNCTIONS FROM c.nope')).rejects.toThrow("line 1:1: Schema 'nope' does not exist")
   })
 })

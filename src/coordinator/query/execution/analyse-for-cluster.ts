@@ -2,7 +2,8 @@ import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import { withDeadline } from '../../../shared/deadline.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import type { RightsOf } from '../../../sql/access-control.ts'
-import type { BoundStatement, MetadataPort } from '../../../sql/front-end.ts'
+import type { PlannedStatement } from '../../../planner/planned-statement.ts'
+import type { MetadataPort } from '../../../sql/front-end.ts'
 import { createMetadataPort } from '../../dispatch/catalog-metadata.ts'
 import { resultLineage, type PlanFacts } from '../stream/planned-data.ts'
 import type { Analysis } from './analysis.ts'
@@ -42,7 +43,7 @@ export async function analyseForCluster({
   const seen = new SeenTables()
   const waitMs = rightsOf ? WAIT_MS.rights : WAIT_MS.lineage
   const metadata = seen.noting(waitingFor(createMetadataPort(catalogs, user), waitMs))
-  const bound = await analysis
+  const planned = await analysis
     .analyzeElsewhere(metadata, rightsOf && watchedRights(rightsOf, (name, rights) => seen.rights(name, rights)))
     .catch((error: unknown) => {
       if (error instanceof EngineError && error.errorName !== 'PERMISSION_DENIED') return undefined
@@ -50,19 +51,19 @@ export async function analyseForCluster({
     })
   seen.refusePolicies()
   // A column that may not be read, and is not known here, could be part of a `*` at the cluster.
-  return bound && !seen.hasUnknownRestriction() ? factsOf(bound) : undefined
+  return planned && !seen.hasUnknownRestriction() ? factsOf(planned) : undefined
 }
 
 /** The most characters of the findings in an event: a statement must not fail because they are too large. */
 const MOST_CHARACTERS = 1024 * 1024
 
-function factsOf(bound: BoundStatement): AnalysedForCluster | undefined {
-  if (bound.kind !== 'query' && bound.kind !== 'explain') return undefined
-  const query = bound.kind === 'explain' ? bound.statement : bound
-  if (query.kind !== 'query') return undefined
-  const { columns } = bound
-  const tables = tablesRead(query)
-  const lineage = bound.kind === 'query' ? resultLineage(bound.lineage, columns) : undefined
+function factsOf(planned: PlannedStatement): AnalysedForCluster | undefined {
+  if (planned.kind !== 'query' && planned.kind !== 'explain') return undefined
+  const statement = planned.kind === 'explain' ? planned.statement : planned
+  if (statement.kind !== 'query') return undefined
+  const { columns } = planned
+  const tables = tablesRead(statement.query)
+  const lineage = planned.kind === 'query' ? resultLineage(planned.lineage, columns) : undefined
   const withoutSources = columns.map((column) => ({ ...column, lineage: [] }))
   const forms: readonly AnalysedForCluster[] = [
     { columns, tables, lineage },

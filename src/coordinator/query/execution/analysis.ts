@@ -1,6 +1,7 @@
 import type { QueryId } from '../../../shared/ids.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
-import type { BoundStatement, FrontEndTimes, MetadataPort } from '../../../sql/front-end.ts'
+import type { PlannedStatement } from '../../../planner/planned-statement.ts'
+import type { FrontEndTimes, MetadataPort } from '../../../sql/front-end.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
 import { catalogNames, createMetadataPort, listSplits } from '../../dispatch/catalog-metadata.ts'
@@ -42,7 +43,7 @@ export class Analysis {
   #times: FrontEndTimes | undefined
   #files: FileDigests = {}
   #parsedBeforeMs: number | undefined
-  #isBound = false
+  #isPlanned = false
   /** The splits of queries that were listed before their route was known. */
   readonly #listed = new WeakMap<Rendered, ReturnType<typeof listSplits>>()
   /** Gives back the memory of the syntax tree. */
@@ -85,7 +86,7 @@ export class Analysis {
     return this.#ports.frontEnd.survey(text, session, { owner: held.owner, signal })
   }
 
-  async analyze(): Promise<BoundStatement> {
+  async analyze(): Promise<PlannedStatement> {
     const { frontEnd } = this.#ports
     const { submission, signal } = this.#statement
     const { text, held } = submission
@@ -94,17 +95,17 @@ export class Analysis {
     // Awaited here, because the work must follow the slice at once.
     if (slice) await slice
     const session = this.#begin()
-    const bound = await frontEnd.bind(text, session, this.#noted(this.#metadataOf(session), session), {
+    const planned = await frontEnd.plan(text, session, this.#noted(this.#metadataOf(session), session), {
       owner,
       signal,
       onTimes: (times) => void (this.#times = times),
     })
     this.#releaseTree()
     // A write is bound a second time when its client follows.
-    if (bound.kind === 'write' && !this.#isBound) this.#keepTree()
+    if (planned.kind === 'write' && !this.#isPlanned) this.#keepTree()
     else text.forget()
-    this.#isBound = true
-    return bound
+    this.#isPlanned = true
+    return planned
   }
 
   /**
@@ -112,7 +113,7 @@ export class Analysis {
    * statement may have to be analysed again.
    * @param rightsOf undefined: no rights are checked
    */
-  async analyzeElsewhere(metadata: MetadataPort, rightsOf: RightsOf | undefined): Promise<BoundStatement> {
+  async analyzeElsewhere(metadata: MetadataPort, rightsOf: RightsOf | undefined): Promise<PlannedStatement> {
     const { submission, signal } = this.#statement
     const { text, held } = submission
     const slice = this.#slice()
@@ -123,7 +124,7 @@ export class Analysis {
     // Properties that only the cluster knows mean nothing here.
     const known = Object.fromEntries(Object.entries(properties).filter(([name]) => sessionProperty(name)))
     const session: SessionContext = { ...rest, properties: known, ...(rightsOf && { rightsOf }) }
-    return this.#ports.frontEnd.bind(text, session, this.#noted(metadata, session), {
+    return this.#ports.frontEnd.plan(text, session, this.#noted(metadata, session), {
       owner: held.owner,
       signal,
       onTimes: (times) => void (this.#times = times),

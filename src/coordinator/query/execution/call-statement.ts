@@ -3,7 +3,7 @@ import { EngineError } from '../../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../../shared/ids.ts'
 import { howToRetry } from '../../../shared/quipu-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
-import type { BoundStatement } from '../../../sql/front-end.ts'
+import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import { endingBy, type Ending } from '../stream/ending.ts'
 import type { Canceled } from '../results/cancel-query.ts'
 import { NO_STAGES, valuesInEngine, type CoordinatorRunDeps } from './coordinator-run.ts'
@@ -12,7 +12,7 @@ import type { RunContext } from './run-context.ts'
 
 type CallDeps = CoordinatorRunDeps & Pick<ExecutionDeps, 'authorize' | 'endQuery'>
 
-type BoundCall = Extract<BoundStatement, { kind: 'call' }>
+type PlannedCall = Extract<PlannedStatement, { kind: 'call' }>
 
 /** Pause before the next try when the log did not answer. */
 const PAUSE_MS = 200
@@ -25,7 +25,7 @@ const PAUSE_MS = 200
 export async function runCall(
   deps: CallDeps,
   run: RunContext,
-  { queryType, updateType, values, warnings }: BoundCall,
+  { queryType, updateType, values, warnings }: PlannedCall,
   analysisNanos: number,
 ): Promise<void> {
   const [target, message] = await argumentsOf(deps, run, values)
@@ -42,7 +42,7 @@ export async function runCall(
 async function argumentsOf(
   deps: CoordinatorRunDeps,
   run: RunContext,
-  values: BoundCall['values'],
+  values: PlannedCall['values'],
 ): Promise<readonly [target: string, message: string]> {
   const row = values.literalRow ?? (await valuesInEngine(deps, run, values))
   const [target, message] = JSON.parse(row) as readonly (string | null)[]

@@ -1,5 +1,5 @@
 import { EngineError } from '../../../shared/engine-error.ts'
-import type { BoundStatement, RenderedQuery } from '../../../sql/front-end.ts'
+import type { PlannedStatement, RenderedQuery } from '../../../planner/planned-statement.ts'
 import { bytesRead } from '../../dispatch/catalog-metadata.ts'
 import type { Analysis } from './analysis.ts'
 
@@ -9,7 +9,7 @@ import type { Analysis } from './analysis.ts'
  */
 export class EarlyAnalysis {
   readonly #analysis: Pick<Analysis, 'analyze' | 'listSplits'>
-  #bound: BoundStatement | undefined
+  #planned: PlannedStatement | undefined
 
   constructor(analysis: Pick<Analysis, 'analyze' | 'listSplits'>) {
     this.#analysis = analysis
@@ -21,8 +21,8 @@ export class EarlyAnalysis {
    */
   async bytes(): Promise<number | undefined> {
     try {
-      this.#bound ??= await this.#analysis.analyze()
-      const query = queryOf(this.#bound)
+      this.#planned ??= await this.#analysis.analyze()
+      const query = queryOf(this.#planned)
       if (!query) return undefined
       const { splits } = await this.#analysis.listSplits(query)
       return bytesRead(query, splits)
@@ -33,19 +33,19 @@ export class EarlyAnalysis {
   }
 
   /** The analysis, for a statement that stays here. A write is analysed again once its client follows. */
-  async take(): Promise<BoundStatement> {
-    const bound = this.#bound ?? (await this.#analysis.analyze())
+  async take(): Promise<PlannedStatement> {
+    const planned = this.#planned ?? (await this.#analysis.analyze())
     this.drop()
-    return bound
+    return planned
   }
 
   /** Frees the memory of the analysis. */
   drop(): void {
-    this.#bound = undefined
+    this.#planned = undefined
   }
 }
 
-function queryOf(statement: BoundStatement): RenderedQuery | undefined {
+function queryOf(statement: PlannedStatement): RenderedQuery | undefined {
   switch (statement.kind) {
     case 'query':
       return statement.query

@@ -2,7 +2,7 @@ import { computes, resultStage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import { groupOfQuery } from '../stream/state.ts'
-import type { BoundStatement } from '../../../sql/front-end.ts'
+import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 import { recordedPlan } from '../stream/planned-data.ts'
 import type { Resumption, Submission } from '../registry/query-handle.ts'
@@ -129,16 +129,16 @@ async function runElsewhere(parts: StatementParts, early: EarlyAnalysis, startMs
 async function analyzeHere(
   { deps, submission, analysis }: StatementParts,
   early: EarlyAnalysis,
-): Promise<BoundStatement> {
+): Promise<PlannedStatement> {
   const { delegation } = deps
   const survey = delegation && (await analysis.survey())
-  const bound = await early.take()
-  if (!delegation || !survey || bound.kind !== 'query') return bound
-  if (!listsCatalogs(survey.kind, fullNames(survey, submission.session))) return bound
+  const planned = await early.take()
+  if (!delegation || !survey || planned.kind !== 'query') return planned
+  if (!listsCatalogs(survey.kind, fullNames(survey, submission.session))) return planned
   const missing = delegation.catalogs.unlisted()
-  if (missing.length === 0) return bound
+  if (missing.length === 0) return planned
   const message = `The catalogs of these clusters are left out, because they do not answer: ${missing.join(', ')}`
-  return { ...bound, warnings: [...bound.warnings, leftOutWarning(message)] }
+  return { ...planned, warnings: [...planned.warnings, leftOutWarning(message)] }
 }
 
 /** Continues a planned query after a restart: it is not planned again, and published pages are not computed again. */
@@ -196,12 +196,12 @@ async function resumeDelegated({ deps, run, submission }: StatementParts, planne
 }
 
 /** The properties that the statement sets for itself. */
-function propertiesOf(analyzed: BoundStatement): Readonly<Record<string, string>> {
+function propertiesOf(analyzed: PlannedStatement): Readonly<Record<string, string>> {
   if (analyzed.kind === 'explain') return propertiesOf(analyzed.statement)
   return (analyzed.kind === 'query' && analyzed.properties) || {}
 }
 
-async function carryOut(parts: StatementParts, analyzed: BoundStatement, analysisNanos: number): Promise<void> {
+async function carryOut(parts: StatementParts, analyzed: PlannedStatement, analysisNanos: number): Promise<void> {
   const { deps, run } = parts
   switch (analyzed.kind) {
     case 'query':
@@ -246,7 +246,7 @@ async function analyzeAndWrite({ deps, run, analysis }: StatementParts, analysis
   return carryOutWrite(deps, run, { analyzed: await again(), analysisNanos, again })
 }
 
-async function analyzeWrite(analysis: Analysis): Promise<Extract<BoundStatement, { kind: 'write' }>> {
+async function analyzeWrite(analysis: Analysis): Promise<Extract<PlannedStatement, { kind: 'write' }>> {
   const analyzed = await analysis.analyze()
   if (analyzed.kind !== 'write') throw new Error('a statement that writes has become another')
   return analyzed

@@ -1,7 +1,7 @@
 import { planForFigures } from '../../../planner/plan-query.ts'
 import { stageOf } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import type { BoundStatement } from '../../../sql/front-end.ts'
+import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import { explainAnalyzeText } from '../explain/explain-analyze.ts'
 import { routeLine } from '../stream/route-text.ts'
 import { publishRow, type CoordinatorRunDeps } from './coordinator-run.ts'
@@ -18,7 +18,7 @@ import type { WorkerStageDeps } from './worker-stage.ts'
 export async function runExplainAnalyze(
   deps: CoordinatorRunDeps & WorkerStageDeps,
   run: RunContext,
-  analyzed: Extract<BoundStatement, { kind: 'explain' }>,
+  analyzed: Extract<PlannedStatement, { kind: 'explain' }>,
   analysisNanos: number,
 ): Promise<void> {
   const inner = analyzed.statement
@@ -32,7 +32,7 @@ export async function runExplainAnalyze(
     queryType: 'EXPLAIN',
     plan,
     columns: analyzed.columns,
-    tables: tablesRead(inner),
+    tables: tablesRead(inner.query),
     analysisNanos,
     planningNanos,
   })

@@ -1,17 +1,17 @@
 import { planQuery } from '../../../planner/plan-query.ts'
-import type { BoundStatement } from '../../../sql/front-end.ts'
+import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import { explainColumn, explainText } from '../explain/explain-text.ts'
 import { routeLine } from '../stream/route-text.ts'
 import { makeRow, type CoordinatorRunDeps } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
 
-type BoundExplain = Extract<BoundStatement, { kind: 'explain' }>
+type PlannedExplain = Extract<PlannedStatement, { kind: 'explain' }>
 
 /** Runs EXPLAIN: one row with the plan. A plan as text begins with the route, where clusters are configured. */
 export async function runExplain(
   deps: CoordinatorRunDeps,
   run: RunContext,
-  analyzed: BoundExplain,
+  analyzed: PlannedExplain,
   analysisNanos: number,
 ): Promise<void> {
   const text = await explain(run, analyzed)
@@ -19,14 +19,14 @@ export async function runExplain(
   return makeRow(deps, run, JSON.stringify([text]), { queryType: analyzed.queryType, columns, analysisNanos })
 }
 
-async function explain(run: RunContext, analyzed: BoundExplain): Promise<string | boolean> {
+async function explain(run: RunContext, analyzed: PlannedExplain): Promise<string | boolean> {
   const text = await planText(run, analyzed)
   const { planType, format } = analyzed
   const isText = (planType === 'LOGICAL' || planType === 'DISTRIBUTED') && format === 'TEXT'
   return isText && run.routed ? `${routeLine(run.routed)}\n${text}` : text
 }
 
-async function planText(run: RunContext, analyzed: BoundExplain): Promise<string | boolean> {
+async function planText(run: RunContext, analyzed: PlannedExplain): Promise<string | boolean> {
   const inner = analyzed.statement
   if (inner.kind !== 'query') return explainText(analyzed, [])
   const input = await run.listSplits(inner.query)

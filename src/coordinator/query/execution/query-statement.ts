@@ -1,12 +1,12 @@
 import { planQuery } from '../../../planner/plan-query.ts'
-import type { BoundStatement } from '../../../sql/front-end.ts'
+import type { PlannedStatement, RenderedQuery } from '../../../planner/planned-statement.ts'
 import { resultLineage } from '../stream/planned-data.ts'
 import { makeRow, type CoordinatorRunDeps } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
 import { runPlan } from './run-plan.ts'
 import type { WorkerStageDeps } from './worker-stage.ts'
 
-type BoundQuery = Extract<BoundStatement, { kind: 'query' }>
+type PlannedQuery = Extract<PlannedStatement, { kind: 'query' }>
 
 /**
  * Runs a statement with rows: literals here at once, tables that only the coordinator has in its engine, others on a
@@ -15,7 +15,7 @@ type BoundQuery = Extract<BoundStatement, { kind: 'query' }>
 export async function runQuery(
   deps: CoordinatorRunDeps & WorkerStageDeps,
   run: RunContext,
-  analyzed: BoundQuery,
+  analyzed: PlannedQuery,
   analysisNanos: number,
 ): Promise<void> {
   const { queryType, columns, warnings, properties } = analyzed
@@ -30,7 +30,7 @@ export async function runQuery(
     queryType,
     plan,
     columns,
-    tables: tablesRead(analyzed),
+    tables: tablesRead(analyzed.query),
     analysisNanos,
     planningNanos: Math.round((deps.clock.monotonicMs() - planStart) * 1e6),
     warnings,
@@ -42,6 +42,6 @@ export async function runQuery(
   await runPlan(deps, run, plan, planned)
 }
 
-export function tablesRead({ reads }: Pick<BoundQuery, 'reads'>) {
+export function tablesRead({ reads }: Pick<RenderedQuery, 'reads'>) {
   return reads.map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
 }

@@ -1,4 +1,4 @@
-import type { BoundStatement } from '../../../sql/front-end.ts'
+import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import { checkHeaders, responseHeaders } from '../session/session-headers.ts'
 import { NO_STAGES } from './coordinator-run.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
@@ -8,7 +8,7 @@ import type { RunContext } from './run-context.ts'
 export async function runSessionStatement(
   deps: Pick<ExecutionDeps, 'limits'>,
   run: RunContext,
-  analyzed: Extract<BoundStatement, { kind: 'session' }>,
+  analyzed: Extract<PlannedStatement, { kind: 'session' }>,
   analysisNanos: number,
 ): Promise<void> {
   const { queryType, updateType, warnings } = analyzed

@@ -12,7 +12,7 @@ import { EngineError, failureOf } from '../../../shared/engine-error.ts'
 import { howToRetry } from '../../../shared/quipu-error.ts'
 import { planWrite } from '../../../planner/plan-query.ts'
 import { resultStage, ROW_PLAN, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
-import type { BoundStatement, PlanNode } from '../../../sql/front-end.ts'
+import type { PlannedStatement, PlanNode } from '../../../planner/planned-statement.ts'
 import { duckdbTypeText } from '../../../sql/types/duckdb-representation.ts'
 import { parseTypeText } from '../../../sql/types/type-names.ts'
 import { connectorOf, listSplits } from '../../dispatch/catalog-metadata.ts'
@@ -28,11 +28,12 @@ import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 import { publishOwnResult } from './publish-pages.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
+import { tablesRead } from './query-statement.ts'
 import { runOnWorkers } from './run-plan.ts'
 import { finishTask, type FinishedTask } from './task-outcome.ts'
 import type { WorkerStageDeps } from './worker-stage.ts'
 
-type BoundWrite = Extract<BoundStatement, { kind: 'write' }>
+type PlannedWrite = Extract<PlannedStatement, { kind: 'write' }>
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 
 export type WriteDeps = WorkerStageDeps &
@@ -40,10 +41,10 @@ export type WriteDeps = WorkerStageDeps &
 
 /** A statement as it was analyzed. */
 export interface AnalyzedWrite {
-  readonly analyzed: BoundWrite
+  readonly analyzed: PlannedWrite
   readonly analysisNanos: number
   /** Analyzes the statement again, on the present versions of its tables. */
-  again(): Promise<BoundWrite>
+  again(): Promise<PlannedWrite>
 }
 
 /**
@@ -75,7 +76,7 @@ async function planAndDecide(
   guard: Pick<WriteDeps['guard'], 'enter'>,
 ): Promise<void> {
   const planStart = deps.clock.monotonicMs()
-  const facts = (analyzed: BoundWrite, plan: QueryPlan | undefined, outline?: PlanNode): PlanFacts => {
+  const facts = (analyzed: PlannedWrite, plan: QueryPlan | undefined, outline?: PlanNode): PlanFacts => {
     const made = analyzed.defines ?? analyzed.source
     return {
       queryType: analyzed.queryType,
@@ -121,7 +122,7 @@ async function planAndDecide(
 interface Begun {
   readonly target: WriteTarget
   /** The analysis on which the target is based. */
-  readonly analyzed: BoundWrite
+  readonly analyzed: PlannedWrite
 }
 
 /** How often a statement is analyzed whose table changes between its analysis and its beginning. */
@@ -130,7 +131,7 @@ const MOST_ANALYSES = 3
 async function begin(
   deps: WriteDeps,
   run: RunContext,
-  first: BoundWrite,
+  first: PlannedWrite,
   again: AnalyzedWrite['again'],
 ): Promise<Begun> {
   let analyzed = first
@@ -198,7 +199,7 @@ async function decide(
   {
     tolerated,
     guard,
-  }: { readonly tolerated: BoundWrite['tolerated']; readonly guard: Pick<WriteDeps['guard'], 'enter'> },
+  }: { readonly tolerated: PlannedWrite['tolerated']; readonly guard: Pick<WriteDeps['guard'], 'enter'> },
 ): Promise<void> {
   const leave = await guard.enter(target.catalog, target.change, run.signal)
   try {
@@ -366,7 +367,7 @@ function writerOf(catalogs: Catalogs, catalog: string): ConnectorWriter {
   return writer
 }
 
-function isTolerated(error: unknown, tolerated: BoundWrite['tolerated']): boolean {
+function isTolerated(error: unknown, tolerated: PlannedWrite['tolerated']): boolean {
   return tolerated !== undefined && error instanceof EngineError && error.errorName === tolerated
 }
 
@@ -376,8 +377,8 @@ function filesOf({ taskId, status }: FinishedTask): readonly WrittenFile[] {
   throw new EngineError('REMOTE_TASK_ERROR', message)
 }
 
-function tablesOf({ catalog, change, source, writes }: BoundWrite): Planned['tables'] {
-  const reads = (source?.reads ?? []).map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
+function tablesOf({ catalog, change, source, writes }: PlannedWrite): Planned['tables'] {
+  const reads = source ? tablesRead(source.query) : []
   if (!('table' in change)) return reads
   const written = [change, ...('to' in change ? [change.to] : [])]
   return [
@@ -393,7 +394,7 @@ function tablesOf({ catalog, change, source, writes }: BoundWrite): Planned['tab
 }
 
 /** The plan of the rows under the operators that write them. */
-function outlineOf({ catalog, change }: BoundWrite, rows: PlanNode): PlanNode {
+function outlineOf({ catalog, change }: PlannedWrite, rows: PlanNode): PlanNode {
   const target = [catalog, change.schema, ...('table' in change ? [change.table] : [])].join(':')
   const name = change.kind === 'changeRows' ? 'MergeWriter' : 'TableWriter'
   const writing: PlanNode = { name, details: {}, layout: ['rows:bigint'], children: [rows] }

@@ -1,9 +1,10 @@
 import { estimateJson, estimatePlan, estimateText, type PlanEstimate } from '../statistics/plan-estimates.ts'
+import type { PlannedStatement, PlanNode } from '../../../planner/planned-statement.ts'
 import type { Stage } from '../../../planner/query-plan.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
-import type { BoundStatement, PlanNode, ResultColumn } from '../../../sql/front-end.ts'
+import type { ResultColumn } from '../../../sql/front-end.ts'
 
-type Explained = Extract<BoundStatement, { kind: 'explain' }>
+type Explained = Extract<PlannedStatement, { kind: 'explain' }>
 
 /**
  * The one row of EXPLAIN, in Trino's forms: fragments with their nodes (DISTRIBUTED), the nodes alone (LOGICAL), the
@@ -155,8 +156,8 @@ function graphviz(outline: PlanNode): string {
   return [...lines, '}', '}'].join('\n')
 }
 
-function ioPlan(statement: BoundStatement): Record<string, unknown> {
-  const reads = statement.kind === 'query' ? statement.reads : []
+function ioPlan(statement: PlannedStatement): Record<string, unknown> {
+  const reads = statement.kind === 'query' ? statement.query.reads : []
   return {
     inputTableColumnInfos: reads.map((read) => ({
       table: { catalog: read.catalog, schemaTable: { schema: read.schema, table: read.table } },

@@ -1,8 +1,8 @@
 import { bytesOfColumn } from '../../../execution/api/fragment.ts'
+import type { PlanNode } from '../../../planner/planned-statement.ts'
 import type { Stage } from '../../../planner/query-plan.ts'
 import { formatSize } from '../../../shared/durations.ts'
 import { knownSum } from '../../../shared/known-sum.ts'
-import type { PlanNode } from '../../../sql/front-end.ts'
 
 /** The estimate of a node's output before it runs; an absent field is unknown. */
 export interface PlanEstimate {

@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
+import type { PlanNode } from '../../../planner/planned-statement.ts'
 import { makePlan, resultStage, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { ROOT_STAGE } from '../../../shared/ids.ts'
-import type { FrontEndTimes, Lineage, LineageSource, PlanNode, ResultColumn, Warning } from '../../../sql/front-end.ts'
+import type { FrontEndTimes, Lineage, LineageSource, ResultColumn, Warning } from '../../../sql/front-end.ts'
 import type { QueryEventOf } from './events.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']

@@ -4,7 +4,8 @@ import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { Analysis } from '../../../../src/coordinator/query/execution/analysis.ts'
 import type { ThreadedFrontEnd } from '../../../../src/coordinator/front-end-threads/threaded-front-end.ts'
-import type { BoundStatement, MetadataPort } from '../../../../src/sql/front-end.ts'
+import type { PlannedStatement } from '../../../../src/planner/planned-statement.ts'
+import type { MetadataPort } from '../../../../src/sql/front-end.ts'
 import { StatementText } from '../../../../src/sql/parsed-statement.ts'
 import { sampleData } from '../../../support/query-events.ts'
 import { literals } from '../../../support/statement-bed.ts'
@@ -35,9 +36,9 @@ function analysisOf(frontEnd: ThreadedFrontEnd, metadata: MetadataPort, text: St
 
 /** A front end that finds a write in each text. */
 const writing = {
-  async bind(text: Parameters<ThreadedFrontEnd['bind']>[0]) {
+  async plan(text: Parameters<ThreadedFrontEnd['plan']>[0]) {
     text.parse()
-    return { kind: 'write' } as BoundStatement
+    return { kind: 'write' } as PlannedStatement
   },
 } as Partial<ThreadedFrontEnd> as ThreadedFrontEnd
 
@@ -48,7 +49,7 @@ it('an analysis yields to the event loop before it starts and after each catalog
     reported.push('work')
   }
   const frontEnd = {
-    async bind(...[, , metadata]: Parameters<ThreadedFrontEnd['bind']>) {
+    async plan(...[, , metadata]: Parameters<ThreadedFrontEnd['plan']>) {
       work()
       await metadata.tables('tpch')
       work()

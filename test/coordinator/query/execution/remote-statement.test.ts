@@ -16,7 +16,7 @@ import { createTrinoConnector } from '../../../../src/connectors/trino/trino-con
 import type { Delegation } from '../../../../src/coordinator/query/execution/delegation.ts'
 import type { StatementAnswer } from '../../../../src/coordinator/query/results/statement-answer.ts'
 import type { RightsOf } from '../../../../src/sql/access-control.ts'
-import { createSqlFrontEnd } from '../../../../src/sql/create-front-end.ts'
+import { createStatementPlanner } from '../../../../src/planner/statement-planner.ts'
 import { parseRulesFile } from '../../../../src/security/rules/rules-file.ts'
 import { deferred } from '../../../../src/shared/deferred.ts'
 import type { ClusterName } from '../../../../src/shared/ids.ts'
@@ -129,7 +129,10 @@ function bedOf(
     }),
   }
   // Without a limit of time here, a busy machine needs no thread.
-  const frontEnd = createThreadedFrontEnd({ run: () => Promise.reject(new Error('no thread')) }, createSqlFrontEnd())
+  const frontEnd = createThreadedFrontEnd(
+    { run: () => Promise.reject(new Error('no thread')) },
+    createStatementPlanner(),
+  )
   const bed = createStatementBed({
     log,
     deps: { delegation, catalogs: delegation.catalogs, frontEnd, objectsOf: () => rightsOf, filesInForce: () => FILES },

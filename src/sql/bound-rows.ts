@@ -1,0 +1,52 @@
+import type { QueryAnalysis } from './analyzer/analyze.ts'
+import { lineageOf } from './analyzer/lineage.ts'
+import type { BoundQuery, Lineage, ResultColumn } from './front-end.ts'
+import type { SessionContext } from './session.ts'
+import type { SqlType } from './types/sql-type.ts'
+import { typeSignature, wireTypeText, type WireOptions } from './types/type-signature.ts'
+
+/** A query that makes rows: what its reader sees of them, and its tree. */
+export interface BoundRows {
+  readonly columns: readonly ResultColumn[]
+  readonly query: BoundQuery
+  readonly lineage: Lineage
+}
+
+/**
+ * The visible columns of an analyzed query, with its tree.
+ * @param session the session of the query
+ * @param lineage replaces the query's own lineage if that reveals too much
+ */
+export function boundRows(
+  analysis: QueryAnalysis,
+  session: SessionContext,
+  lineage: Lineage = lineageOf(analysis),
+): BoundRows {
+  const { node, columns, ordered, sources, ofRules } = analysis
+  const options = wireOptions(session)
+  const visible = columns.filter((column) => column.hidden !== true)
+  return {
+    columns: visible.map(({ name, type }, i) => ({
+      name: name ?? `_col${i}`,
+      type: wireTypeText(type, options),
+      typeSignature: typeSignature(type, options),
+      lineage: lineage.columns[i]!.map(({ source }) => source),
+    })),
+    query: { node, columns: visible, ordered, sources, ofRules, session },
+    lineage,
+  }
+}
+
+/** A result column that no query computes. */
+export function resultColumn(name: string, type: SqlType, session: SessionContext): ResultColumn {
+  const options = wireOptions(session)
+  return { name, type: wireTypeText(type, options), typeSignature: typeSignature(type, options), lineage: [] }
+}
+
+/** The wire format that the client of a session understands. */
+export function wireOptions(session: SessionContext): WireOptions {
+  return {
+    parametricDatetime: session.clientCapabilities.includes('PARAMETRIC_DATETIME'),
+    prestoFamily: session.headerFamily === 'Presto',
+  }
+}
