@@ -6,15 +6,8 @@ import type { ConcatExpression, Expression, FunctionCall, LambdaExpression, List
 import { isComparable, isOrderable, VARCHAR, type FunctionType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
-import { errorAt, locatedAt, newId } from './context.ts'
-import {
-  asBoolean,
-  nothingFound,
-  verifyScalar,
-  verifyWrittenScalar,
-  type ExpressionState,
-  type LambdaScope,
-} from './expression-state.ts'
+import { errorAt, locatedAt, newId, type ExpressionState, type LambdaScope } from './context.ts'
+import { asBoolean, nothingFound, verifyScalar, verifyWrittenScalar } from './expression-state.ts'
 import { findInlineFunction } from './inline-functions.ts'
 import type { AggregateExpr, Expr, ExprSortKey, LambdaArgumentExpr, LambdaExpr, Routine } from './tree.ts'
 import { exprKey } from './walk.ts'

@@ -2,17 +2,16 @@ import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError, type ErrorName } from '../../shared/engine-error.ts'
 import type { AccessControl, ObjectName } from '../access-control.ts'
 import type { Warning } from '../front-end.ts'
-import type { Expression, FunctionCall } from '../syntax/ast.ts'
+import type { ResolvedFunction } from '../functions/resolve-function.ts'
+import type { Expression, FunctionCall, GroupingOperation, Listagg, Node, SubqueryExpression } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
+import type { FunctionSpecification } from '../syntax/ast-routines.ts'
 import { locate, type Span } from '../syntax/span.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { CorrelatedQuery } from './correlation.ts'
-import type { ExpressionState } from './expression-state.ts'
-import type { InlineFunction } from './inline-functions.ts'
 import type { ResolvedMetadata } from './resolve.ts'
 import type { Field, Scope } from './scope.ts'
-import type { ColumnId, Expr, RelationNode } from './tree.ts'
+import type { ColumnId, Expr, GroupingExpr, LambdaArgumentExpr, RelationNode, Routine } from './tree.ts'
 
 /** State shared by all parts of the analysis of one text. */
 export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
@@ -51,6 +50,52 @@ export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
    * mutually recursive.
    */
   readonly analyzeQuery: (context: AnalysisContext, query: Query, outer: Scope | undefined) => AnalyzedQuery
+}
+
+/** State shared by the analysis of the parts of one expression. */
+export interface ExpressionState {
+  readonly context: AnalysisContext
+  readonly scope: Scope
+  /** The arguments of enclosing lambdas, innermost first, by lower-case name. */
+  readonly lambda: LambdaScope | undefined
+  readonly found: FoundParts
+  analyze(node: Expression): Expr
+  /** The same state with other names in scope. */
+  within(change: {
+    readonly scope?: Scope
+    readonly lambda: LambdaScope | undefined
+    readonly found: FoundParts
+  }): ExpressionState
+}
+
+export interface LambdaScope {
+  readonly arguments: ReadonlyMap<string, LambdaArgumentExpr>
+  readonly outer: LambdaScope | undefined
+}
+
+/** The parts of an expression that some clauses do not allow, excluding those of queries inside it. */
+export interface FoundParts {
+  readonly aggregates: (FunctionCall | Listagg)[]
+  readonly windows: Node<string>[]
+  readonly groupings: { readonly node: GroupingOperation; readonly expr: GroupingExpr }[]
+  readonly subqueries: SubqueryExpression[]
+}
+
+/** A function of WITH FUNCTION. */
+export interface InlineFunction {
+  readonly resolved: ResolvedFunction
+  readonly declaration: FunctionSpecification
+  /** Undefined while its own body is analyzed: a function may not call itself. */
+  readonly routine: Routine | undefined
+  /** The number of expressions in an inlined call. */
+  readonly size: number
+}
+
+/** A correlated query that must be decorrelated; this is checked after the whole statement is analyzed. */
+export interface CorrelatedQuery {
+  /** Whether Trino can decorrelate it. @param needed the columns of the query that are read; undefined if all are */
+  takenApart(needed: ReadonlySet<ColumnId> | undefined): boolean
+  refused(): EngineError
 }
 
 /** One reference to a table or view, with its columns at that reference. */

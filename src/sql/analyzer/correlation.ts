@@ -1,5 +1,4 @@
 import type { Span } from '../syntax/span.ts'
-import type { EngineError } from '../../shared/engine-error.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
 import { canCoerce } from '../types/coercion.ts'
 import type {
@@ -32,13 +31,6 @@ import {
  * rows without a match. For `in` and `joined`, Trino can decorrelate fewer queries.
  */
 export type SubqueryPosition = 'value' | 'rows' | 'in' | 'joined' | 'lateral' | 'outer lateral'
-
-/** A correlated query that must be decorrelated; this is checked after the whole statement is analyzed. */
-export interface CorrelatedQuery {
-  /** Whether Trino can decorrelate it. @param needed the columns of the query that are read; undefined if all are */
-  takenApart(needed: ReadonlySet<ColumnId> | undefined): boolean
-  refused(): EngineError
-}
 
 /**
  * Returns whether a query is correlated. Registers it so that `verifyCorrelated` refuses it where Trino's planner

@@ -1,42 +1,12 @@
-import type { Expression, FunctionCall, GroupingOperation, Listagg, Node, SubqueryExpression } from '../syntax/ast.ts'
+import type { Expression, FunctionCall, GroupingOperation, Listagg } from '../syntax/ast.ts'
 import { functionKind } from '../functions/resolve-function.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { commonSuperType } from '../types/coercion.ts'
 import { BOOLEAN, UNKNOWN, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo } from './build.ts'
-import { errorAt, type AnalysisContext } from './context.ts'
-import type { Scope } from './scope.ts'
-import type { Expr, GroupingExpr, LambdaArgumentExpr } from './tree.ts'
-
-/** State shared by the analysis of the parts of one expression. */
-export interface ExpressionState {
-  readonly context: AnalysisContext
-  readonly scope: Scope
-  /** The arguments of enclosing lambdas, innermost first, by lower-case name. */
-  readonly lambda: LambdaScope | undefined
-  readonly found: FoundParts
-  analyze(node: Expression): Expr
-  /** The same state with other names in scope. */
-  within(change: {
-    readonly scope?: Scope
-    readonly lambda: LambdaScope | undefined
-    readonly found: FoundParts
-  }): ExpressionState
-}
-
-export interface LambdaScope {
-  readonly arguments: ReadonlyMap<string, LambdaArgumentExpr>
-  readonly outer: LambdaScope | undefined
-}
-
-/** The parts of an expression that some clauses do not allow, excluding those of queries inside it. */
-export interface FoundParts {
-  readonly aggregates: (FunctionCall | Listagg)[]
-  readonly windows: Node<string>[]
-  readonly groupings: { readonly node: GroupingOperation; readonly expr: GroupingExpr }[]
-  readonly subqueries: SubqueryExpression[]
-}
+import { errorAt, type AnalysisContext, type ExpressionState, type FoundParts } from './context.ts'
+import type { Expr } from './tree.ts'
 
 /** Refuses aggregates, windows and GROUPING in a clause that does not allow them. */
 export function verifyScalar(context: AnalysisContext, node: Expression, analyzed: FoundParts, clause: string): void {

@@ -10,16 +10,16 @@ import { resolveTypeName } from '../types/type-names.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
 import { analyzeCall, analyzeConcat, analyzeListagg } from './calls.ts'
-import { errorAt, locatedAt, type AnalysisContext } from './context.ts'
-import { dataTypeText, typeOf } from './data-types.ts'
 import {
-  asBoolean,
-  nothingFound,
-  unified,
+  errorAt,
+  locatedAt,
+  type AnalysisContext,
   type ExpressionState,
   type FoundParts,
   type LambdaScope,
-} from './expression-state.ts'
+} from './context.ts'
+import { dataTypeText, typeOf } from './data-types.ts'
+import { asBoolean, nothingFound, unified } from './expression-state.ts'
 import { literalsOf } from './literal-arrays.ts'
 import { analyzeJsonFunction } from './json-functions.ts'
 import { analyzeLiteral, functionOf } from './literals.ts'

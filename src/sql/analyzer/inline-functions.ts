@@ -1,21 +1,9 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import type { ArgumentType, ResolvedFunction } from '../functions/resolve-function.ts'
-import type { FunctionSpecification } from '../syntax/ast-routines.ts'
+import type { ArgumentType } from '../functions/resolve-function.ts'
 import { canCoerceUnnamed } from '../types/coercion.ts'
 import { sameType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { errorAt, type AnalysisContext } from './context.ts'
-import type { Routine } from './tree.ts'
-
-/** A function of WITH FUNCTION. */
-export interface InlineFunction {
-  readonly resolved: ResolvedFunction
-  readonly declaration: FunctionSpecification
-  /** Undefined while its own body is analyzed: a function may not call itself. */
-  readonly routine: Routine | undefined
-  /** The number of expressions in an inlined call. */
-  readonly size: number
-}
+import { errorAt, type AnalysisContext, type InlineFunction } from './context.ts'
 
 export function sameTypes(left: readonly SqlType[], right: readonly SqlType[]): boolean {
   return left.length === right.length && left.every((type, i) => sameType(type, right[i]!))

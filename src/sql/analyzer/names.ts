@@ -10,8 +10,7 @@ import type {
 import { qualifiedNameOf } from '../syntax/tree.ts'
 import { BIGINT, INTEGER } from '../types/sql-type.ts'
 import { castTo, columnOf } from './build.ts'
-import { errorAt, locatedAt, noteRead } from './context.ts'
-import type { ExpressionState, LambdaScope } from './expression-state.ts'
+import { errorAt, locatedAt, noteRead, type ExpressionState, type LambdaScope } from './context.ts'
 import { findField, startsWithColumn } from './scope.ts'
 import type { Expr, GroupingExpr, LambdaArgumentExpr } from './tree.ts'
 

@@ -24,8 +24,7 @@ import {
 import { typeName } from '../types/type-text.ts'
 import { aggregateOf, castTo, columnOf, comparison, constantOf, letIn } from './build.ts'
 import { verifyCorrelation, type SubqueryPosition } from './correlation.ts'
-import { errorAt, newId } from './context.ts'
-import type { ExpressionState } from './expression-state.ts'
+import { errorAt, newId, type ExpressionState } from './context.ts'
 import type { Field } from './scope.ts'
 import type { Expr, QuantifiedExpr, Subquery } from './tree.ts'
 

@@ -28,9 +28,8 @@ import {
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
-import { errorAt, locatedAt, type AnalysisContext } from './context.ts'
+import { errorAt, locatedAt, type AnalysisContext, type ExpressionState } from './context.ts'
 import { requireZone, PICOS_PER_DAY, zoneOffsetSeconds } from './datetime.ts'
-import type { ExpressionState } from './expression-state.ts'
 import { functionOf } from './literals.ts'
 import type { Expr } from './tree.ts'
 
