@@ -74,10 +74,10 @@ async function both(here: Promise<Ran>, there: Promise<Ran>): Promise<readonly [
 }
 
 /** Limit for all answers of a statement, in characters. It bounds this machine's disk, whatever a server sends. */
-const LONGEST_RESULT = 16 * 1024 ** 3
+const MOST_CHARACTERS = 16 * 1024 ** 3
 const TOO_LONG: ReplayError = {
   name: 'RESULT_TOO_LARGE',
-  message: 'The answers to the statement have more than 16 GiB',
+  message: `The answers to the statement have more than ${MOST_CHARACTERS.toLocaleString('en-US')} characters`,
 }
 
 /** @param sql a text other than the statement's, run in the statement's session */
@@ -92,14 +92,14 @@ async function run(
   const startedAt = performance.now()
   let columns: readonly SentColumn[] = []
   let queryId = ''
-  let length = 0
+  let characters = 0
   try {
     for await (const answer of server.run(sql, statement, signal)) {
       if (answer.error) return { kind: 'failed', error: answer.error, drop }
       queryId = answer.queryId
       if (columns.length === 0) columns = answer.columns ?? columns
-      length += answer.text.length
-      if (length > LONGEST_RESULT) return { kind: 'failed', error: TOO_LONG, drop }
+      characters += answer.text.length
+      if (characters > MOST_CHARACTERS) return { kind: 'failed', error: TOO_LONG, drop }
       if (answer.hasRows) await reader.add(answer.text, columns)
     }
     const ms = performance.now() - startedAt

@@ -15,7 +15,7 @@ import { changedTableOf, type RowStatement } from './analyzer/row-changes.ts'
 import { boundRows, resultColumn } from './bound-rows.ts'
 import type { BindInput, BoundStatement, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
 import type { ParsedStatement, StatementText, ValidStatement } from './parsed-statement.ts'
-import { asStatementError, planningBudget } from './planning-limits.ts'
+import { asStatementError, planningBudget, PLANNING_CPU_MS } from './planning-limits.ts'
 import type { SessionContext } from './session.ts'
 import { checkSent, sentBy, warningsOfSetting, withoutPower } from './session/sent-properties.ts'
 import { propertyValue } from './session/session-properties.ts'
@@ -45,12 +45,6 @@ import { checkLimits, checkTextLength } from './syntax/limits.ts'
 import type { SourceText } from './syntax/span.ts'
 import { endOfModules } from '../duckdb/text/sql.ts'
 import { BOOLEAN, VARCHAR, type SqlType } from './types/sql-type.ts'
-
-/**
- * The CPU time that planning may take on the event loop. All other work waits meanwhile, and a process that is silent
- * for long is considered dead.
- */
-const PLANNING_CPU_MS = 3_000
 
 export interface FrontEndOptions extends CpuBudgetOptions {
   readonly planningCpuMs?: number

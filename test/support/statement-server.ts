@@ -6,7 +6,7 @@ import { createStatementRoutes, type StatementRouteDeps } from '../../src/protoc
 import { systemClock } from '../../src/shared/clock.ts'
 import { limitOwners } from '../../src/shared/limit-owner.ts'
 import { StatementText } from '../../src/sql/parsed-statement.ts'
-import { parseStatement } from '../../src/sql/syntax/parser.ts'
+import { checkPreparedTexts } from '../../src/sql/planning-limits.ts'
 import { openAccess } from './access.ts'
 import { serveListener, type HttpApp } from './http-app.ts'
 
@@ -32,10 +32,10 @@ export async function serveStatements(
       waitMs: 1000,
     }),
     texts: {
+      checkPrepared: async ({ preparedStatements }) => checkPreparedTexts(preparedStatements, {}),
       seal: async (sql, session, rest) =>
         sealedSubmission(new StatementText(sql, session.preparedStatements), session, rest),
     },
-    parse: parseStatement,
     clock: systemClock,
     spans: {
       post: () => ({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', sampled: true }),

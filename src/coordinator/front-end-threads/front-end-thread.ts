@@ -5,6 +5,7 @@ import type { MetadataPort } from '../../sql/front-end.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
 import { createStatementPlanner } from '../../planner/statement-planner.ts'
 import { StatementText, type PreparedTexts } from '../../sql/parsed-statement.ts'
+import { checkPreparedTexts } from '../../sql/planning-limits.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import { queryTypeOf } from '../../sql/statements/query-type.ts'
 import { tablesOfBareInserts } from '../../sql/syntax/redact-secrets.ts'
@@ -27,7 +28,8 @@ import type {
 // it.
 
 const { answers, answered } = workerData as ThreadData
-const planner = createStatementPlanner(threadIsMeasured() ? { threadCpuMs } : {})
+const loop = threadIsMeasured() ? { threadCpuMs } : {}
+const planner = createStatementPlanner(loop)
 const waiting = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>()
 /** The number of the question whose answer was this error: the process keeps the original errors. */
 const refused = new WeakMap<object, number>()
@@ -89,6 +91,8 @@ async function answerOf(task: FrontEndTask): Promise<ThreadAnswers[FrontEndTask[
       last = text
       return survey
     }
+    case 'checkPrepared':
+      return checkPreparedTexts(task.preparedStatements, loop)
     case 'queryType': {
       const text = takeText(task.sql, task.preparedStatements)
       const type = queryTypeOf(text)

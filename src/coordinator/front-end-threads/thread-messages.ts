@@ -52,6 +52,7 @@ export type FrontEndTask =
       readonly sql: string
       readonly preparedStatements: Readonly<Record<string, string>>
     }
+  | { readonly kind: 'checkPrepared'; readonly preparedStatements: Readonly<Record<string, string>> }
   | {
       readonly kind: 'queryType'
       readonly sql: string
@@ -64,6 +65,7 @@ export interface ThreadAnswers {
   readonly findSecrets: FoundSecrets & { readonly type: QueryType | undefined }
   readonly survey: StatementSurvey
   readonly queryType: QueryType | undefined
+  readonly checkPrepared: void
 }
 
 /** The properties of a statement's syntax that decide its route: see `namesIn` and `readsOnly`. */

@@ -30,7 +30,6 @@ import type { AccessEntry } from './wire-access.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredQueries } from './wire-queries.ts'
 import type { WiredWorkers } from './wire-workers.ts'
-import { parseStatement } from '../../sql/syntax/parser.ts'
 
 export interface ResourcesParts {
   readonly base: CoordinatorBase
@@ -122,7 +121,6 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
     acceptance,
     texts: queries.texts,
     ownerOf: base.access.ownerOf,
-    parse: parseStatement,
     uris: createStatementUris(secret),
     clock,
     spans,

@@ -30,9 +30,7 @@ export interface PostStatementDeps {
   readonly ownerOf: LimitOwnerOf
   /** Counts the memory of bodies while they arrive. */
   readonly memory: Pick<StatementMemory, 'hold'>
-  readonly texts: Pick<PostedTexts, 'seal'>
-  /** @throws EngineError SYNTAX_ERROR */
-  readonly parse: (sql: string) => unknown
+  readonly texts: Pick<PostedTexts, 'checkPrepared' | 'seal'>
   readonly uris: StatementUris
   readonly clock: Pick<Clock, 'now'>
   readonly spans: Pick<StatementSpans, 'post'>
@@ -93,14 +91,12 @@ export function createPostStatement(
   }
 
   /** Checks all prepared statements, whether or not the statement uses them. */
-  function checkPrepared({ preparedStatements }: QuerySession, family: HeaderFamily): void {
-    for (const sql of Object.values(preparedStatements)) {
-      try {
-        deps.parse(sql)
-      } catch (error) {
-        if (!(error instanceof EngineError)) throw error
-        throw new HttpProblem(400, `Invalid X-${family}-Prepared-Statement header: ${error.message}`)
-      }
+  async function checkPrepared(session: QuerySession, family: HeaderFamily): Promise<void> {
+    try {
+      await deps.texts.checkPrepared(session)
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error
+      throw new HttpProblem(400, `Invalid X-${family}-Prepared-Statement header: ${error.message}`)
     }
   }
 
@@ -120,7 +116,7 @@ export function createPostStatement(
     acceptsJson(request)
     const family = headerFamily(request.headers)
     const session = sessionFromHeaders(request, family, deps.actsAs(request), deps.defaultTimeZone)
-    checkPrepared(session, family)
+    await checkPrepared(session, family)
     const execution = await submit(request, { family, session, trace }).catch((error: unknown) => {
       throw refused(error, session)
     })

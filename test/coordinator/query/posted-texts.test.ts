@@ -1,9 +1,12 @@
 import { afterAll, expect, it, vi } from 'vitest'
 import { FrontEndThreads } from '../../../src/coordinator/front-end-threads/front-end-threads.ts'
 import { LONG_TEXT } from '../../../src/coordinator/front-end-threads/threaded-front-end.ts'
+import { HoldsLoop } from '../../../src/shared/cpu-budget.ts'
+import type { EngineError } from '../../../src/shared/engine-error.ts'
 import { limitOwners } from '../../../src/shared/limit-owner.ts'
 import { createPostedTexts } from '../../../src/coordinator/query/secrets/posted-texts.ts'
 import { recordedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
+import { checkPreparedTexts } from '../../../src/sql/planning-limits.ts'
 import { sampleData } from '../../support/query-events.ts'
 import { shopMetadata } from '../../support/front-end.ts'
 
@@ -47,4 +50,27 @@ it('`seal` and `findType` determine the query type of a long statement in the th
   expect(recovered.type.get()).toBe('EXPLAIN')
   expect(recovered.text.parsed).toBeUndefined()
   expect(texts.findType(recordedSubmission({ ...rest, session, sql: 'SELECT 1' }))).toBeUndefined()
+})
+
+it.each([
+  ['SELECT 1', undefined],
+  ['SELECT 1 +', 'SYNTAX_ERROR'],
+])('`checkPrepared` parses long prepared statements in a thread with the same answer: %s', async (sql, errorName) => {
+  run.mockClear()
+  const check = (prepared: string) =>
+    texts.checkPrepared({ ...session, preparedStatements: { a: 'SELECT 1', p: prepared } }).then(
+      () => undefined,
+      (error: unknown) => (error as EngineError).errorName,
+    )
+  expect(await check(sql)).toBe(errorName)
+  expect(run).not.toHaveBeenCalled()
+  expect(await check(long(sql))).toBe(errorName)
+  expect(run).toHaveBeenCalledTimes(1)
+})
+
+it('`checkPreparedTexts` gives up when all texts together hold the event loop for too long', () => {
+  const preparedStatements = Object.fromEntries(
+    Array.from({ length: 200 }, (_, i) => [`p${i}`, `SELECT ${'1 + '.repeat(200)}1`]),
+  )
+  expect(() => checkPreparedTexts(preparedStatements, { holdMs: 0 })).toThrow(HoldsLoop)
 })

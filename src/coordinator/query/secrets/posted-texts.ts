@@ -4,6 +4,7 @@ import type { LimitOwnerOf } from '../../../shared/limit-owner.ts'
 import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
 import type { MetadataPort, QueryType } from '../../../sql/front-end.ts'
 import { StatementText } from '../../../sql/parsed-statement.ts'
+import { checkPreparedTexts } from '../../../sql/planning-limits.ts'
 import type { FrontEndThreads } from '../../front-end-threads/front-end-threads.ts'
 import { charactersOf, LONG_TEXT, LONGEST_HOLD_MS } from '../../front-end-threads/threaded-front-end.ts'
 import type { QueryEventOf, QuerySession } from '../stream/events.ts'
@@ -15,6 +16,11 @@ type Created = QueryEventOf<'QueryCreated'>['data']
 
 /** Examines statements before they are planned; long ones in a thread. */
 export interface PostedTexts {
+  /**
+   * Parses all prepared statements of a session, whether or not the statement uses them.
+   * @throws EngineError SYNTAX_ERROR, EXCEEDED_TIME_LIMIT
+   */
+  checkPrepared(session: QuerySession): Promise<void>
   /**
    * Prepares a posted statement: its text and session for execution, and the data of it that may be kept.
    * @param rest the other data of QueryCreated
@@ -77,6 +83,23 @@ export function createPostedTexts({ threads, metadata, typeIsAsked, ownerOf }: P
   }
 
   return {
+    async checkPrepared(session) {
+      const { preparedStatements } = session
+      const characters = charactersOf('', session)
+      if (characters === 0) return
+      const owner = ownerOf(personOf({ session }))
+      if (characters < LONG_TEXT) {
+        const slice = eventLoopSlice(characters, owner)
+        if (slice) await slice
+        try {
+          return checkPreparedTexts(preparedStatements, { holdMs: LONGEST_HOLD_MS })
+        } catch (error) {
+          if (!(error instanceof HoldsLoop)) throw error
+        }
+      }
+      const host = { later: () => Promise.reject(new Error('The syntax of a text depends on nothing else')) }
+      await threads.run({ kind: 'checkPrepared', preparedStatements }, host, { owner })
+    },
     async seal(sql, session, rest) {
       const text = new StatementText(sql, session.preparedStatements)
       const { secrets, typed } = await find(text, session, ownerOf(personOf({ session })))
