@@ -1,7 +1,7 @@
 import type { ScanConditions, TextCondition } from '../../connectors/spi/scan-conditions.ts'
 import type { ScanPredicate } from '../../connectors/spi/scan-predicate.ts'
-import type { ColumnId, Expr, RelationNode, ScanNode } from '../analyzer/tree.ts'
-import { mapChildren } from '../analyzer/walk.ts'
+import type { ColumnId, Expr, RelationNode, ScanNode } from '../../sql/analyzer/tree.ts'
+import { mapChildren } from '../../sql/analyzer/walk.ts'
 import { partitionPredicate } from './scan-predicates.ts'
 import { withoutWidening, type ConstantTimes } from './scan-terms.ts'
 

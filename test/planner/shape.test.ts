@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
-import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
-import { planText } from '../../support/plan-text.ts'
+import { createStatementPlanner } from '../../src/planner/statement-planner.ts'
+import { fixedMetadata, recordedSession } from '../support/sql/fixed-metadata.ts'
+import { planText } from '../support/plan-text.ts'
 
 const planner = createStatementPlanner()
 

@@ -1,10 +1,10 @@
-import type { BoundQuery } from '../front-end.ts'
-import type { PlanNode } from '../../planner/planned-statement.ts'
-import type { ScanPredicate } from '../../connectors/spi/scan-predicate.ts'
-import type { ColumnId, RelationNode, ScanNode } from '../analyzer/tree.ts'
-import { columnsOfPredicate } from './scan-predicates.ts'
-import { typeName } from '../types/type-text.ts'
-import { unreachable } from '../../shared/unreachable.ts'
+import type { BoundQuery } from '../sql/front-end.ts'
+import type { PlanNode } from './planned-statement.ts'
+import type { ScanPredicate } from '../connectors/spi/scan-predicate.ts'
+import type { ColumnId, RelationNode, ScanNode } from '../sql/analyzer/tree.ts'
+import { columnsOfPredicate } from './pushdown/scan-predicates.ts'
+import { typeName } from '../sql/types/type-text.ts'
+import { unreachable } from '../shared/unreachable.ts'
 
 /** Facts about the columns and scans of a query. */
 interface Known {

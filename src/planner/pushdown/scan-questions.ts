@@ -7,10 +7,18 @@ import type {
   ScanValues,
 } from '../../connectors/spi/scan-question.ts'
 import { timeUnits } from '../../connectors/spi/scan-question.ts'
-import type { AggregateNode, ColumnId, DistinctNode, Expr, RelationNode, ScanNode, SortKey } from '../analyzer/tree.ts'
-import { mapChildren, someNode } from '../analyzer/walk.ts'
-import type { SqlType } from '../types/sql-type.ts'
-import { typeName } from '../types/type-text.ts'
+import type {
+  AggregateNode,
+  ColumnId,
+  DistinctNode,
+  Expr,
+  RelationNode,
+  ScanNode,
+  SortKey,
+} from '../../sql/analyzer/tree.ts'
+import { mapChildren, someNode } from '../../sql/analyzer/walk.ts'
+import type { SqlType } from '../../sql/types/sql-type.ts'
+import { typeName } from '../../sql/types/type-text.ts'
 import { constantText, dayOf, termsIn, withoutWidening, type ConstantTimes, type Surroundings } from './scan-terms.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { Expr, RelationNode } from '../analyzer/tree.ts'
+import type { Expr, RelationNode } from '../sql/analyzer/tree.ts'
 
 /**
  * The one row of a SELECT of literals, in the format of a result page; undefined for any other query. Drivers and pools

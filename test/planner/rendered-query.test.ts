@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { analyze, analyzeQuery } from '../../support/front-end.ts'
+import { analyze, analyzeQuery } from '../support/front-end.ts'
 
 const nested = (times: number, wrap: (inner: string) => string, start: string): string =>
   Array.from({ length: times }).reduce<string>((inner) => wrap(inner), start)

@@ -1,8 +1,8 @@
 import type { ScanPredicate } from '../../connectors/spi/scan-predicate.ts'
-import { PICOS_PER_DAY } from '../analyzer/datetime.ts'
-import { constantsOf } from '../analyzer/literal-arrays.ts'
-import type { CompareExpr, Expr, ScanNode } from '../analyzer/tree.ts'
-import type { SqlType } from '../types/sql-type.ts'
+import { PICOS_PER_DAY } from '../../sql/analyzer/datetime.ts'
+import { constantsOf } from '../../sql/analyzer/literal-arrays.ts'
+import type { CompareExpr, Expr, ScanNode } from '../../sql/analyzer/tree.ts'
+import type { SqlType } from '../../sql/types/sql-type.ts'
 import { localIn, LONGEST_PATTERN, withoutWidening, type ConstantTimes } from './scan-terms.ts'
 
 /** Longer lists of values are not worth sending; only the filter above the scan checks them. */

@@ -1,6 +1,6 @@
-import type { RenderedQuery } from '../../planner/planned-statement.ts'
-import type { Expr, RelationNode } from '../analyzer/tree.ts'
-import { childrenOfExpr } from '../analyzer/walk.ts'
+import type { RenderedQuery } from './planned-statement.ts'
+import type { Expr, RelationNode } from '../sql/analyzer/tree.ts'
+import { childrenOfExpr } from '../sql/analyzer/walk.ts'
 
 const MAX_SIMPLE_JOINS = 5
 /** DuckDB plans longer chains of joins for seconds. */

@@ -1,8 +1,8 @@
 import type { ScanTerm, ScanValues } from '../../connectors/spi/scan-question.ts'
 import { isLikePattern } from '../../shared/like-pattern.ts'
-import { instantOf, PICOS_PER_DAY, zoneOffsetSeconds } from '../analyzer/datetime.ts'
-import { constantsOf } from '../analyzer/literal-arrays.ts'
-import type { CompareExpr, ConstantExpr, Expr, Subquery } from '../analyzer/tree.ts'
+import { instantOf, PICOS_PER_DAY, zoneOffsetSeconds } from '../../sql/analyzer/datetime.ts'
+import { constantsOf } from '../../sql/analyzer/literal-arrays.ts'
+import type { CompareExpr, ConstantExpr, Expr, Subquery } from '../../sql/analyzer/tree.ts'
 
 /** The statement's time zone and start time, which give meaning to times without zone and to `now()`. */
 export interface ConstantTimes {

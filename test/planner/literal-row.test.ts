@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openLibraryRunner, type LibraryRunner } from '../../support/library-runner.ts'
+import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 
 let runner: LibraryRunner
 beforeAll(async () => void (runner = await openLibraryRunner()))

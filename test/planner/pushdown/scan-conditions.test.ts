@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { constantOf } from '../../../src/sql/analyzer/build.ts'
 import type { Expr } from '../../../src/sql/analyzer/tree.ts'
-import { termsIn } from '../../../src/sql/renderer/scan-terms.ts'
+import { termsIn } from '../../../src/planner/pushdown/scan-terms.ts'
 import { BOOLEAN, VARCHAR } from '../../../src/sql/types/sql-type.ts'
 import { analyzeQuery } from '../../support/front-end.ts'
 
