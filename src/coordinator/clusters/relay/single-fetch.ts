@@ -52,10 +52,11 @@ export class SingleFetch<Page extends { readonly token: number }> {
   /**
    * Fetches a page, unless its answer is on its way. The caller must read the answer, or close its data.
    * @param waitMs how long to wait for the answer
+   * @param onRead called when the caller reads a part of the rows
    * @returns undefined when there is no answer yet: the request goes on, and a later call takes its answer
    * @throws the errors of the request; AnswerNotRead when a later page is asked for meanwhile
    */
-  async take(page: Page, waitMs: number): Promise<RemoteAnswer | 'passed' | undefined> {
+  async take(page: Page, waitMs: number, onRead?: () => void): Promise<RemoteAnswer | 'passed' | undefined> {
     const until = performance.now() + waitMs
     for (;;) {
       if (page.token < this.#highest) return 'passed'
@@ -73,7 +74,7 @@ export class SingleFetch<Page extends { readonly token: number }> {
       if (!(await settlesWithin(current.answer.then(nothing), left))) return undefined
       if (current.isTaken || this.#current !== current) continue
       current.isTaken = true
-      return this.#given(current, await current.answer)
+      return this.#given(current, await current.answer, onRead)
     }
   }
 
@@ -96,7 +97,7 @@ export class SingleFetch<Page extends { readonly token: number }> {
     return current
   }
 
-  #given(current: Fetched, answer: RemoteAnswer): RemoteAnswer {
+  #given(current: Fetched, answer: RemoteAnswer, onRead: (() => void) | undefined): RemoteAnswer {
     current.readAt = performance.now()
     clearTimeout(current.left)
     const close = (): void => this.#close(current)
@@ -107,6 +108,7 @@ export class SingleFetch<Page extends { readonly token: number }> {
       [Symbol.asyncIterator]: () => ({
         next: () => {
           current.readAt = performance.now()
+          onRead?.()
           return source.next()
         },
         return: async () => {

@@ -153,7 +153,7 @@ export class RemoteRun implements RemoteAnswers {
     const page = this.#pageOf(asked)
     let answered = false
     try {
-      const answer = await this.#requests.take({ token: asked.token, uri: page.uri }, asked.waitMs)
+      const answer = await this.#requests.take({ token: asked.token, uri: page.uri }, asked.waitMs, asked.onRead)
       if (answer === 'passed') return { kind: 'gone' }
       if (!answer) return undefined
       answered = true
@@ -253,7 +253,7 @@ export class RemoteRun implements RemoteAnswers {
     if (last.tail.rowsBytes === 0 || this.#deps.pages.get(last.token)) return this.#heldLast(asked, last)
     if (!(await this.#isFinished(asked))) return undefined
     try {
-      const answer = await this.#requests.take({ token: asked.token, uri: last.page.uri }, asked.waitMs)
+      const answer = await this.#requests.take({ token: asked.token, uri: last.page.uri }, asked.waitMs, asked.onRead)
       if (answer === 'passed') return { kind: 'gone' }
       return answer && relayedAnswer(asked, answer)
     } catch (error) {

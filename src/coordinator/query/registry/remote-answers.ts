@@ -30,6 +30,8 @@ export interface RemotePoll {
   /** The page that the client's nextUri contains; undefined in the first request. */
   readonly relayed: RelayedPage | undefined
   readonly waitMs: number
+  /** Called when a part of the rows is read. */
+  readonly onRead: () => void
 }
 
 /**

@@ -105,7 +105,9 @@ export class LiveAnswers {
     const { view, token, leftMs } = at
     const { query } = view
     if (query.kind === 'FAILED') return failedAnswer(view, query.failure)
-    if (query.planned?.route === 'delegated') return answerRemote(at)
+    if (query.planned?.route === 'delegated')
+      // A client that reads a large page slowly sends no other request meanwhile.
+      return answerRemote(at, () => this.#deps.registry.touch(query.queryId))
     if (token < query.pages.length) return this.#answerPage(at)
     if (isComplete(query) && token === query.pages.length) return answerEnd(at, undefined)
     if (query.kind !== 'FINISHED') return undefined
@@ -159,9 +161,12 @@ export class LiveAnswers {
 }
 
 /** The answer of the cluster that runs the statement. Its pages are not in the log. */
-async function answerRemote({ execution, view, token, relayed, leftMs }: Poll): Promise<StatementAnswer | undefined> {
+async function answerRemote(
+  { execution, view, token, relayed, leftMs }: Poll,
+  onRead: () => void,
+): Promise<StatementAnswer | undefined> {
   const { query } = view
-  const answer = await execution.remote?.poll({ query, token, relayed, waitMs: Math.max(0, leftMs) })
+  const answer = await execution.remote?.poll({ query, token, relayed, waitMs: Math.max(0, leftMs), onRead })
   switch (answer?.kind) {
     case undefined:
       return undefined

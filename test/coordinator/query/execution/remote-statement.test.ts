@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import type { Cluster, ClusterDirectory, ClusterView } from '../../../../src/coordinator/clusters/cluster.ts'
 import {
@@ -368,6 +368,18 @@ describe('A delegated statement', () => {
     await bed.service.poll(queryId, 0, 1_000)
     expect(await bed.service.cancelStage(queryId, 1)).toBe('writes')
     expect(bed.canceled).toEqual([])
+  })
+
+  it('is not abandoned while its client reads a large page slowly', async () => {
+    const bed = bedOf({ a: [] }, undefined, openAnswers().fetch)
+    const { queryId } = await bed.submit(READ)
+    const rows = relayedOf(await bed.service.poll(queryId, 0, 1_000)).data![Symbol.asyncIterator]()
+    const touch = vi.spyOn(bed.registry, 'touch')
+    for (let parts = 1; parts <= 3; parts++) {
+      await rows.next()
+      expect(touch).toHaveBeenCalledTimes(parts)
+    }
+    expect(touch).toHaveBeenCalledWith(queryId)
   })
 
   it('is canceled at its cluster before its slot is given on', async () => {
