@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { temporaryFolder } from '../support/quipu-process.ts'
 import { Harness } from './harness.ts'
-import { planOf } from './plan.ts'
+import { clusterPlanOf, planOf } from './plan.ts'
 import { runLine } from './report.ts'
 import { representatives } from '../support/full-tests.ts'
 
@@ -13,6 +13,12 @@ describe('The plan of a seed', () => {
     const plans = Array.from({ length: 50 }, (_, seed) => JSON.stringify(planOf(seed, 3000, can)))
     expect(Array.from({ length: 50 }, (_, seed) => JSON.stringify(planOf(seed, 3000, can)))).toEqual(plans)
     expect(new Set(plans).size).toBe(50)
+  })
+
+  it('with clusters is the same for the same seed, and different for different seeds', () => {
+    const plans = () => Array.from({ length: 50 }, (_, seed) => JSON.stringify(clusterPlanOf(seed, 3000)))
+    expect(plans()).toEqual(plans())
+    expect(new Set(plans()).size).toBe(50)
   })
 
   it('has only faults that the abilities of the machine allow', () => {

@@ -22,6 +22,8 @@ export interface ClientOptions {
   readonly access?: Access
   /** The longest time for which a client repeats a request; later the statement counts as hanging. @default 45 s */
   readonly patienceMs?: number
+  /** How long a client that pauses sends no request. Without it no client pauses. */
+  readonly pauseMs?: number
 }
 
 const PATIENCE_MS = 45_000
@@ -40,7 +42,7 @@ export async function runClient(options: ClientOptions): Promise<Outcome[]> {
   try {
     while (options.now() < options.untilMs || outcomes.length < LEAST_STATEMENTS) {
       const name = random.pick(statementMix)
-      const behaviour = pickBehaviour(random)
+      const behaviour = options.pauseMs !== undefined && random.chance(0.08) ? 'pause' : pickBehaviour(random)
       outcomes.push(await new Following(options, connection, name, behaviour).run())
       if (random.chance(0.3)) await sleep(random.whole(0, 80))
     }
@@ -116,6 +118,7 @@ class Following {
       if (leaving && behaviour === 'walk away') return ['left', '']
       if (leaving && behaviour === 'cancel') return this.#cancel(uri)
       if (leaving && behaviour === 'cancel beside') return this.#cancelBeside(uri)
+      if (behaviour === 'pause' && this.#answers === leaveAt) await sleep(this.#options.pauseMs ?? 0)
       if (behaviour === 'slow') await sleep(random.whole(20, 250))
       if (behaviour === 'cut' && random.chance(0.4)) {
         const cutAfterBytes = random.pick([0, 1, 1000, 40_000])

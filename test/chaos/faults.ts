@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { unreachable } from '../../src/shared/unreachable.ts'
 import type { TestKafka } from '../support/kafka.ts'
 import { isAlive } from '../support/quipu-process.ts'
+import type { ClusterProxy, ProxyMode } from './cluster-proxy.ts'
 import type { OwnDisk } from './own-disk.ts'
 import type { EventPoint, FaultKind, Plan, PlannedFault } from './plan.ts'
 import { processTree } from './process-tree.ts'
@@ -21,6 +22,14 @@ export interface FaultTargets {
   readonly server: ChaosServer
   readonly disk?: OwnDisk
   readonly kafka?: TestKafka
+  /** The clusters behind the server. */
+  readonly clusters?: readonly ClusterTarget[]
+}
+
+/** A cluster behind the server. */
+export interface ClusterTarget {
+  readonly proxy: ClusterProxy
+  readonly server: Pick<ChaosServer, 'dataDir'>
 }
 
 /** A hang is longer than the supervisor waits; see the short waits of `ChaosServer`. */
@@ -42,7 +51,7 @@ export class FaultRunner {
   readonly #timers: NodeJS.Timeout[] = []
   #over = false
 
-  constructor(plan: Plan, targets: FaultTargets, now: () => number) {
+  constructor(plan: Pick<Plan, 'faults'>, targets: FaultTargets, now: () => number) {
     this.#targets = targets
     this.#now = now
     for (const fault of plan.faults) {
@@ -90,6 +99,7 @@ export class FaultRunner {
     const coordinator = some(tree.coordinator)
     const worker = some(tree.workers[Math.floor(choice * tree.workers.length)])
     const engine = some(tree.engines[Math.floor(choice * tree.engines.length)])
+    const cluster = this.#targets.clusters?.[Math.floor(choice * this.#targets.clusters.length)]
     switch (kind) {
       case 'kill supervisor':
         return kill(some(tree.supervisor))
@@ -151,11 +161,39 @@ export class FaultRunner {
         await sleep(forMs)
         await disk?.makeRoom()
         return disk !== undefined
+      case 'cut answers':
+        return behave(cluster, 'cut', forMs)
+      case 'bad gateway':
+        return behave(cluster, 'bad gateway', forMs)
+      case 'slow answers':
+        return behave(cluster, 'slow', forMs)
+      case 'refuse cluster':
+        return behave(cluster, 'refuse', forMs * 2)
+      case 'mute cluster':
+        return behave(cluster, 'mute', forMs)
+      case 'forget queries':
+        await behave(cluster, 'refuse', forMs)
+        cluster?.proxy.forgetQueries()
+        return cluster !== undefined
+      case 'kill cluster':
+        return kill(some((await treeOf(cluster))?.coordinator))
+      case 'kill cluster worker':
+        return kill(some((await treeOf(cluster))?.workers[0]))
       default:
         return unreachable(kind)
     }
   }
 }
+
+async function behave(cluster: ClusterTarget | undefined, mode: ProxyMode, forMs: number): Promise<boolean> {
+  if (!cluster) return false
+  cluster.proxy.mode = mode
+  await sleep(forMs)
+  cluster.proxy.mode = 'pass'
+  return true
+}
+
+const treeOf = async (cluster: ClusterTarget | undefined) => cluster && processTree(cluster.server.dataDir)
 
 const some = (pid: number | undefined): number[] => (pid === undefined ? [] : [pid])
 

@@ -10,6 +10,7 @@ export const behaviours = [
   'cancel beside',
   'abandon post',
   'walk away',
+  'pause',
 ] as const
 export type Behaviour = (typeof behaviours)[number]
 

@@ -35,16 +35,38 @@ export const outageFaults = [
   'kill coordinator',
 ] as const
 export const diskFaults = ['fill disk', 'low disk'] as const
+/** Faults of clusters behind the server, and between it and them. */
+export const clusterFaults = [
+  'cut answers',
+  'bad gateway',
+  'slow answers',
+  'refuse cluster',
+  'mute cluster',
+  'forget queries',
+  'kill cluster',
+  'kill cluster worker',
+] as const
+/** Faults of a run with clusters: the coordinator of the gateway is killed most often. */
+const gatewayFaults = [
+  'kill coordinator',
+  'kill coordinator',
+  'kill coordinator',
+  'stop coordinator',
+  'restart',
+] as const
 
 export type FaultKind =
   | (typeof processFaults)[number]
   | (typeof serverFaults)[number]
   | (typeof brokerFaults)[number]
   | (typeof diskFaults)[number]
+  | (typeof clusterFaults)[number]
 
 /** The moments in the life of a statement that clients report. */
 export const eventPoints = ['posted', 'first answer', 'first page', 'page', 'canceling', 'ended'] as const
-export type EventPoint = (typeof eventPoints)[number]
+/** The moments that the proxies before clusters report. */
+const clusterPoints = ['cluster asked', 'cluster answered'] as const
+export type EventPoint = (typeof eventPoints)[number] | (typeof clusterPoints)[number]
 
 export interface PlannedFault {
   readonly kind: FaultKind
@@ -106,6 +128,34 @@ export function planOf(seed: number, loadMs: number, can: Abilities): Plan {
     }
   })
   return { seed, log, workers, pageBytes, python, waitsForPages, ownDisk, faults }
+}
+
+/** The plan of a seed with clusters behind the server: a pure function of the seed. */
+export function clusterPlanOf(seed: number, loadMs: number): Plan {
+  const random = createRandom(seed, 'cluster plan')
+  const kinds: readonly FaultKind[] = [...clusterFaults, ...gatewayFaults, ...gatewayFaults]
+  const points: readonly EventPoint[] = [...eventPoints, ...clusterPoints, ...clusterPoints]
+  // About a fault in each 700 ms: a coordinator needs about as long to start again.
+  const faults = Array.from({ length: random.whole(3, 3 + Math.ceil(loadMs / 700)) }, (): PlannedFault => {
+    const isTimed = random.chance(0.3)
+    return {
+      kind: random.pick(kinds),
+      when: isTimed ? { atMs: random.whole(50, loadMs) } : { point: random.pick(points), nth: random.whole(1, 25) },
+      forMs: random.whole(50, 1_500),
+      choice: random.next(),
+      shiftMs: 0,
+    }
+  })
+  return {
+    seed,
+    log: 'postgres',
+    workers: 1,
+    pageBytes: 64 * 1024,
+    python: false,
+    waitsForPages: false,
+    ownDisk: false,
+    faults,
+  }
 }
 
 function kindsOf(log: Plan['log'], faults: Abilities['faults']): readonly FaultKind[] {

@@ -18,6 +18,7 @@ const USAGE = `usage: npm run chaos -- [options]
   --clients C      clients that read (6)
   --writers W      clients that write beside them (2)
   --writes         four clients that write, and two that read
+  --clusters       two clusters behind the server, and faults of them and of the gateway; seeds share the servers
   --load-ms T      how long they begin statements (3000)
   --minutes X      no run is begun after so long
   --out FILE       a JSON line a run is appended here
@@ -37,6 +38,7 @@ const { values } = parseArgs({
     clients: { type: 'string' },
     writers: { type: 'string' },
     writes: { type: 'boolean', default: false },
+    clusters: { type: 'boolean', default: false },
     'load-ms': { type: 'string', default: '3000' },
     minutes: { type: 'string' },
     out: { type: 'string' },
@@ -62,14 +64,17 @@ const clients = values.clients ?? (values.writes ? '2' : '6')
 const writers = values.writers ?? (values.writes ? '4' : '2')
 mkdirSync(values.keep, { recursive: true })
 const harness = await Harness.open({
-  log,
+  log: values.clusters ? 'postgres' : log,
+  clusters: values.clusters,
+  withoutPython: values.clusters,
   faults,
   clients: Number(clients),
   writers: Number(writers),
   loadMs: Number(values['load-ms']),
   keepIn: values.keep,
 })
-if (faults === 'all' && !harness.abilities.disk) console.log('No right to mount: no seed fills a disk')
+if (faults === 'all' && !values.clusters && !harness.abilities.disk)
+  console.log('No right to mount: no seed fills a disk')
 
 const results: SeedResult[] = []
 const first = Number(values.seed)
@@ -101,7 +106,8 @@ async function lane(index: number): Promise<void> {
 function again(seed: number): string {
   const { log: had } = harness.abilities
   const load = `--clients ${clients} --writers ${writers} --load-ms ${values['load-ms']}`
-  return `npm run chaos -- --seed ${seed} --runs 1 --log ${had} --faults ${faults} ${load}`
+  const kind = values.clusters ? '--clusters' : `--log ${had} --faults ${faults}`
+  return `npm run chaos -- --seed ${seed} --runs 1 ${kind} ${load}`
 }
 
 function report(all: readonly SeedResult[]): void {
@@ -112,5 +118,8 @@ function report(all: readonly SeedResult[]): void {
 }
 
 await Promise.all(Array.from({ length: Number(values.parallel) }, (_, index) => lane(index)))
-await harness.close()
+for (const line of await harness.close()) {
+  console.log(line)
+  process.exitCode = 1
+}
 report(results)

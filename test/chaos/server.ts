@@ -9,6 +9,9 @@ export interface ChaosServerOptions {
   readonly folder: string
   readonly plan: Plan
   readonly brokers?: readonly string[]
+  /** The name of the data folder and of the program's log. @default 'data' and 'quipu' */
+  readonly name?: string
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 /** Short waits: abandoned queries and tasks must end before the checks of a run. */
@@ -29,10 +32,10 @@ export class ChaosServer {
   readonly #env: Readonly<Record<string, string>>
   readonly #program: KeptProgram
 
-  private constructor({ folder, plan, brokers }: ChaosServerOptions, port: number) {
+  private constructor({ folder, plan, brokers, name, settings }: ChaosServerOptions, port: number) {
     this.base = `http://127.0.0.1:${port}`
-    this.dataDir = join(folder, 'data')
-    this.clockFile = join(folder, 'clock')
+    this.dataDir = join(folder, name ?? 'data')
+    this.clockFile = join(folder, `${name ?? ''}clock`)
     const kafka = brokers
       ? ['--kafka-brokers', brokers.join(','), '--kafka-topic', `quipu.chaos-${plan.seed}-${port}`]
       : []
@@ -46,8 +49,9 @@ export class ChaosServer {
       QUIPU_LOG_LEVEL: 'info',
       NODE_OPTIONS: `--import ${CLOCK_HOOK}`,
       CHAOS_CLOCK_FILE: this.clockFile,
+      ...settings,
     }
-    const logFile = join(folder, 'quipu.log')
+    const logFile = join(folder, `${name ?? 'quipu'}.log`)
     this.#program = new KeptProgram({ args: ['start', ...this.#args], env: this.#env, logFile })
   }
 

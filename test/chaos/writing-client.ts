@@ -67,6 +67,8 @@ export interface WritingClientOptions {
   readonly patienceMs?: number
   /** The client waits this long after each statement. @default 0 */
   readonly pauseMs?: number
+  /** Whether the writes are delegated to a cluster: then some errors say that the outcome is not known. */
+  readonly delegated?: boolean
 }
 
 /** Runs writes one after the other until the time is over. */
@@ -190,7 +192,7 @@ class Writing {
     if (last.error) {
       const { errorName, message } = last.error
       if (errorName !== 'USER_CANCELED' && !cleanErrors.has(errorName)) throw new Wrong(`${errorName}: ${message}`)
-      return ['not done', errorName]
+      return [this.#options.delegated && isUnknown(last.error) ? 'unknown' : 'not done', errorName]
     }
     this.#checkCount(last)
     return ['done']
@@ -247,6 +249,14 @@ class Writing {
       }
     }
   }
+}
+
+/**
+ * Whether a delegated write may have been carried out: its cluster was lost, or the gateway ended the query and then
+ * canceled it at the cluster.
+ */
+function isUnknown({ errorName, message }: NonNullable<StatementJson['error']>): boolean {
+  return message.includes('not known whether') || errorName === 'USER_CANCELED' || errorName === 'ABANDONED_QUERY'
 }
 
 function parse({ text }: Answer): StatementJson {
