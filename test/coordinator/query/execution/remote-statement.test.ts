@@ -371,7 +371,7 @@ describe('A delegated statement', () => {
   })
 
   it('is not abandoned while its client reads a large page slowly', async () => {
-    const bed = bedOf({ a: [] }, undefined, openAnswers().fetch)
+    const bed = bedOf({ a: [] }, undefined, openAnswers())
     const { queryId } = await bed.submit(READ)
     const rows = relayedOf(await bed.service.poll(queryId, 0, 1_000)).data![Symbol.asyncIterator]()
     const touch = vi.spyOn(bed.registry, 'touch')
