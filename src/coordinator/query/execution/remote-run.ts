@@ -55,6 +55,8 @@ export interface RemoteAttempt {
   readonly firstUri: RemoteUri
   /** An `executing` address that an earlier coordinator recorded. */
   readonly aliveUri: RemoteUri | undefined
+  /** Whether an earlier coordinator may have sent rows: the log does not know it, and a client may repeat a request. */
+  readonly mayHaveSent: boolean
 }
 
 /**
@@ -94,6 +96,7 @@ export class RemoteRun implements RemoteAnswers {
     this.#signal = signal
     this.#aliveUri = attempt.aliveUri ?? attempt.firstUri
     this.#hasExecuted = attempt.aliveUri !== undefined
+    this.#rowsSent = attempt.mayHaveSent
     const now = deps.clock.now()
     this.#work = { createdAt: now, endedAt: now, pages: 0, bytes: 0, stats: {} }
     this.#requests = new SingleFetch({

@@ -95,7 +95,15 @@ export async function resumeRemoteStatement(
     )
   const { aliveUri: sealedAliveUri } = task.remote
   const aliveUri = sealedAliveUri === undefined ? undefined : deps.seal.openUri(task.taskId, sealedAliveUri)
-  const begun = { slot, taskId: task.taskId, remoteId: task.remote.queryId, uri, aliveUri, attempt: task.attempt }
+  const begun = {
+    slot,
+    taskId: task.taskId,
+    remoteId: task.remote.queryId,
+    uri,
+    aliveUri,
+    attempt: task.attempt,
+    mayHaveSent: true,
+  }
   const outcome = await followAttempt(deps, run, begun)
   const lost = await settle(deps, run, begun, routed, outcome)
   if (!lost) return
@@ -111,6 +119,8 @@ interface BegunAttempt {
   /** An address by which the query is kept alive; undefined while only the first one is known. */
   readonly aliveUri?: RemoteUri | undefined
   readonly attempt: number
+  /** Whether an earlier coordinator may have sent rows of it. */
+  readonly mayHaveSent: boolean
 }
 
 interface LostAttempt {
@@ -139,7 +149,7 @@ async function runAttempts(
     if (lost && attempt >= run.limits.attempts) throw lostClusterFailure(lost.error, 'no_attempts_left')
     const posted = await post(deps, run, statement, lost?.error.cluster)
     const taskId = makeTaskId(run.queryId, REMOTE_STAGE, number)
-    const begun: BegunAttempt = { ...posted, taskId, attempt }
+    const begun: BegunAttempt = { ...posted, taskId, attempt, mayHaveSent: false }
     const commands = beginning(deps, begun, plan, lost)
     await run.record(commands).catch((error: unknown) => {
       // Without a GET a Trino drops the statement. The append may be valid all the same, so it is not canceled here.
@@ -251,7 +261,7 @@ async function followAttempt(
           ])
           .catch(() => {}),
     },
-    { cluster, attempt, firstUri: uri, aliveUri: begun.aliveUri },
+    { cluster, attempt, firstUri: uri, aliveUri: begun.aliveUri, mayHaveSent: begun.mayHaveSent },
     run.signal,
   )
   run.onRemote(remote)

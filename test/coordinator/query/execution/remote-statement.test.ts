@@ -14,6 +14,8 @@ import { createThreadedFrontEnd } from '../../../../src/coordinator/front-end-th
 import { createClusterCatalogs } from '../../../../src/coordinator/clusters/metadata/cluster-catalogs.ts'
 import { createTrinoConnector } from '../../../../src/connectors/trino/trino-connector.ts'
 import type { Delegation } from '../../../../src/coordinator/query/execution/delegation.ts'
+import type { QueryEvent } from '../../../../src/coordinator/query/stream/events.ts'
+import type { KnownQuery } from '../../../../src/coordinator/query/stream/state.ts'
 import type { StatementAnswer } from '../../../../src/coordinator/query/results/statement-answer.ts'
 import type { RightsOf } from '../../../../src/sql/access-control.ts'
 import { createStatementPlanner } from '../../../../src/planner/statement-planner.ts'
@@ -105,6 +107,10 @@ function bedOf(
   const directory: Partial<ClusterDirectory> = {
     ready: Promise.resolve(),
     list: () => clusters,
+    adopt(name) {
+      const cluster = clusters.find((one) => one.name === name)
+      return cluster && { cluster, leave: () => void left.push(cluster.name) }
+    },
     async slot(_target, { avoid }) {
       const cluster: Cluster = clusters.find(({ name }) => name !== avoid) ?? clusters[0]!
       return { cluster, leave: () => void left.push(cluster.name) }
@@ -253,6 +259,21 @@ describe('A delegated statement', () => {
     expect(bed.posted).toEqual(['a', 'b'])
     expect(bed.canceled).toEqual(['a'])
     expect(bed.left).toEqual(['a', 'b'])
+  })
+
+  it('fails if its cluster is lost after a restart of this server, which may have sent rows before', async () => {
+    const before = bedOf({ a: ['rows', 'last'] })
+    const { queryId } = await before.submit(READ)
+    await before.service.poll(queryId, 0, 1_000)
+    const [events] = [...before.log.streams.values()]
+    const bed = bedOf({ a: ['lost'], b: ['last'] })
+    const execution = bed.resume(events as unknown as readonly QueryEvent[])
+    await expect.poll(() => execution.remote).toBeDefined()
+    const query = execution.aggregate.state as KnownQuery
+    await execution.remote!.poll({ query, token: 0, relayed: undefined, waitMs: 1_000, onRead: () => {} })
+    await expect.poll(() => execution.aggregate.state.kind).toBe('FAILED')
+    expect(execution.aggregate.state).toMatchObject({ failure: { errorName: 'REMOTE_HOST_GONE' } })
+    expect(bed.posted).toEqual([])
   })
 
   it('fails, and names its cluster, if that is lost after it sent rows', async () => {
