@@ -7,7 +7,6 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { READ_MODEL_SCHEMA } from '../../src/events/postgres/migrate.ts'
 import { parseRulesFile } from '../../src/security/rules/rules-file.ts'
-import { embeddedConnection } from '../support/embedded-connection.ts'
 import { openFeed } from '../support/feed-client.ts'
 import { writePasswordFile } from '../support/password-file.ts'
 import { waitUntil } from '../support/quipu-process.ts'
@@ -131,7 +130,7 @@ interface FileEvent {
 
 /** The file events as the log has them: no resource shows all of their data. */
 async function storedFileEvents(): Promise<readonly FileEvent[]> {
-  const client = new pg.Client(embeddedConnection(server.data))
+  const client = new pg.Client(server.database)
   await client.connect()
   try {
     const { rows } = await client.query<{ type: string; enc: string; data: string }>(

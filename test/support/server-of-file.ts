@@ -9,6 +9,8 @@ export interface ServerOfFile {
   readonly data: string
   /** Available from the first test on. */
   readonly url: string
+  /** The URL of its Postgres, which holds the log and the read models; available from the first test on. */
+  readonly database: string
 }
 
 /**
@@ -27,11 +29,15 @@ export function serverOfFile(
   let quipu: QuipuProcess | undefined
   let database: TestDatabase | undefined
   let url: string
+  let databaseUrl: string
   const own = {
     folder: folder.path,
     data,
     get url() {
       return url
+    },
+    get database() {
+      return databaseUrl
     },
   }
   beforeAll(async () => {
@@ -39,7 +45,8 @@ export function serverOfFile(
     url = `http://127.0.0.1:${port}`
     const settings = await settingsOf(own)
     if (settings['DATABASE_URL'] === undefined) database = await createDatabase()
-    const env = { ...(database && { DATABASE_URL: database.url }), ...settings }
+    databaseUrl = settings['DATABASE_URL'] ?? database!.url
+    const env = { ...settings, DATABASE_URL: databaseUrl }
     quipu = spawnQuipu(['start', '--data-dir', data, '--port', String(port), '--log-level', logLevel], { env })
     url = await quipu.url
   }, 240_000)

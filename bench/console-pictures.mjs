@@ -1,0 +1,29 @@
+// npm run pictures:console: takes the pictures of the console in docs/pictures from a server with a few statements.
+import { chromium } from 'playwright-core'
+import { createClient, startServer } from './quipu-server.mjs'
+
+const pictures = new URL('../docs/pictures/', import.meta.url).pathname
+const server = await startServer()
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+try {
+  const client = createClient(server.base, { source: 'dashboard' })
+  const joined = 'SELECT orderstatus, count(*) FROM orders o JOIN lineitem l ON o.orderkey = l.orderkey GROUP BY 1'
+  for (const sql of ['SELECT nmae FROM nation', 'SELECT name FROM nation LIMIT 3', joined])
+    await client.rows(sql).catch(() => undefined)
+  const listed = await (await fetch(`${server.base}/v1/query`)).json()
+  const page = await browser.newPage({ viewport: { width: 1100, height: 960 }, timezoneId: 'UTC' })
+  await page.goto(`${server.base}/ui`)
+  await page.getByRole('link', { name: listed[0].queryId }).waitFor()
+  await page.screenshot({ path: `${pictures}ui-queries.png`, clip: { x: 0, y: 0, width: 1100, height: 400 } })
+  await page.goto(`${server.base}/ui/query/${listed[0].queryId}?asOf=5`)
+  await page.getByText('As of event 5').waitFor()
+  await page.getByText('Stage 1').waitFor()
+  await page.screenshot({ path: `${pictures}ui-query.png` })
+  await page.goto(`${server.base}/ui/cluster`)
+  await page.getByText('writes the event log').waitFor()
+  await page.screenshot({ path: `${pictures}ui-cluster.png`, clip: { x: 0, y: 0, width: 1100, height: 420 } })
+  client.close()
+} finally {
+  await browser.close()
+  await server.stop()
+}
