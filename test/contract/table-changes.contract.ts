@@ -206,6 +206,30 @@ export function tableChangesContract(name: string, open: () => Promise<Connector
       expect(await writes.read(schema, 'overtaken')).toEqual([{ a: 1, c: null }, { a: 2, c: null }, { a: 3, c: 30 }]) // prettier-ignore
     })
 
+    it('adds a column that is not nullable only to a table without rows', async () => {
+      const required: Alteration = { kind: 'add', column: { ...column('c', 'integer'), nullable: false } }
+      const insert = { kind: 'insert', schema, table: 'filled' } as const
+      const refused = {
+        errorName: 'NOT_SUPPORTED',
+        message: `Unable to add NOT NULL column 'c' for non-empty table: ${schema}.filled`,
+      }
+      await create('filled')
+      const overtaken = await writes.prepare({ kind: 'alterColumns', schema, table: 'filled', alteration: required })
+      await writes.write(insert, `SELECT 1, 'x' UNION ALL SELECT 2, 'y'`)
+      await expect(alter('filled', required)).rejects.toMatchObject(refused)
+      await expect(writes.writer.commit(overtaken)).rejects.toMatchObject(refused)
+      await changeNow('filled', 'DELETE', remove('a = 1'))
+      await expect(alter('filled', required)).rejects.toMatchObject(refused)
+      await changeNow('filled', 'DELETE', remove('a = 2'))
+      const late = await writes.prepare(insert, `SELECT 3, 'z'`)
+      const nothing = await writes.prepare(insert)
+      await alter('filled', required)
+      await expect(writes.writer.commit(late)).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
+      await writes.writer.commit(nothing)
+      await writes.write(insert, `SELECT 4, 'w', 40`)
+      expect(await writes.read(schema, 'filled')).toEqual([{ a: 4, b: 'w', c: 40 }])
+    })
+
     it('comments on tables, views and columns, and removes comments', async () => {
       await create('noted')
       await writes.write({ kind: 'createView', schema, table: 'sight', definition: view, replace: false })

@@ -82,8 +82,9 @@ export function analyze(
 export async function analyzeQuery(
   sql: string,
   as: SessionContext = session,
+  metadata = shopMetadata(),
 ): Promise<{ readonly query: RenderedQuery; readonly columns: readonly ResultColumn[] }> {
-  const analyzed = await analyze(sql, shopMetadata(), as)
+  const analyzed = await analyze(sql, metadata, as)
   if (analyzed.kind !== 'query') throw new Error(`No query: ${sql}`)
   return analyzed
 }

@@ -1,9 +1,11 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { TableChange } from '../spi/table-writer.ts'
 import type { TableColumn, TableContent } from './manifest.ts'
+import { countRows } from './removals.ts'
 import { fileColumns, physicalName } from './table-columns.ts'
 
-type Alteration = Extract<TableChange, { kind: 'alterColumns' }>['alteration']
+type AlterColumns = Extract<TableChange, { kind: 'alterColumns' }>
+type Alteration = AlterColumns['alteration']
 
 /**
  * The table with altered columns. Files keep the columns that they have: readers find them by their ids.
@@ -11,16 +13,17 @@ type Alteration = Extract<TableChange, { kind: 'alterColumns' }>['alteration']
  */
 export function alterColumns(
   table: TableContent,
-  alteration: Alteration,
+  change: AlterColumns,
   duckdbType: (type: string) => string,
 ): TableContent {
+  const { alteration } = change
   if (table.adopted) {
     const why = 'has files that Quipu did not write; create it anew with CREATE OR REPLACE TABLE … AS SELECT'
     throw new EngineError('NOT_SUPPORTED', `Columns cannot be changed: the table ${why}`)
   }
   switch (alteration.kind) {
     case 'add':
-      return addColumn(table, alteration, duckdbType)
+      return addColumn(table, alteration, `${change.schema}.${change.table}`, duckdbType)
     case 'drop': {
       const dropped = columnOf(table, alteration.column)
       const columns = table.columns.filter((column) => column !== dropped)
@@ -51,9 +54,14 @@ export function alterColumns(
 function addColumn(
   table: TableContent,
   { column, position }: Extract<Alteration, { kind: 'add' }>,
+  tableName: string,
   duckdbType: (type: string) => string,
 ): TableContent {
   checkNew(table, column.name)
+  if (!column.nullable && countRows(table) > 0) {
+    const message = `Unable to add NOT NULL column '${column.name}' for non-empty table: ${tableName}`
+    throw new EngineError('NOT_SUPPORTED', message)
+  }
   const added: TableColumn = {
     ...column,
     id: table.nextColumn,

@@ -113,7 +113,7 @@ export class ChangeTargets {
         return { baseVersion: newest, ...id, columns: [] }
       case 'alterColumns':
         // Also checks the alteration.
-        alterColumns(content ?? (await this.#adopted(object)), change.alteration, this.#deps.duckdbType)
+        alterColumns(content ?? (await this.#adopted(object)), change, this.#deps.duckdbType)
         return { baseVersion: newest, ...id, columns: [] }
       case 'changeRows':
       case 'rewriteTable': {

@@ -86,6 +86,7 @@ export function nextContent(
     case 'insert': {
       const content = sameTable(visible, prepared)
       const files = tableFiles(prepared.files, folder, prepared.fileSchema ?? content.fileSchema)
+      checkNotNull(content, files, change)
       return { ...content, files: [...content.files, ...files] }
     }
     case 'changeRows': {
@@ -107,7 +108,7 @@ export function nextContent(
       return { ...content, files: [], removals: [], changedAt: version }
     }
     case 'alterColumns':
-      return { ...alterColumns(sameTable(visible, prepared), change.alteration, duckdbType), changedAt: version }
+      return { ...alterColumns(sameTable(visible, prepared), change, duckdbType), changedAt: version }
     case 'comment':
       return commented(visible, prepared, change)
     case 'dropTable':
@@ -146,6 +147,15 @@ function unchangedTable(visible: ManifestContent | undefined, prepared: Prepared
   const content = sameTable(visible, prepared)
   if (content.changedAt > prepared.baseVersion) throw conflict(`Rows of table '${nameOf(prepared.change)}' were changed by another writer`) // prettier-ignore
   return content
+}
+
+/** Refuses new rows without a value for a NOT NULL column: it was added to the empty table after the insert had begun. */
+function checkNotNull({ columns, schemas }: TableContent, files: readonly TableFile[], change: TableChange): void {
+  for (const number of new Set(files.map(({ schema }) => schema))) {
+    const written = new Set(schemas.find(({ id }) => id === number)?.columns.map(({ id }) => id))
+    const missing = columns.find(({ id, nullable }) => !nullable && !written.has(id))
+    if (missing) throw conflict(`NOT NULL column '${missing.name}' of '${nameOf(change)}' was added by another writer`)
+  }
 }
 
 function commented(

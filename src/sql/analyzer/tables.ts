@@ -2,7 +2,9 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 import type { Identifier } from '../syntax/ast.ts'
 import type { Table } from '../syntax/ast-query.ts'
+import { canCoerceUnnamed } from '../types/coercion.ts'
 import { parseTypeText } from '../types/type-names.ts'
+import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf } from './build.ts'
 import {
   errorAt,
@@ -11,6 +13,7 @@ import {
   type AnalysisContext,
   type AnalyzedQuery,
   type AnalyzedRelation,
+  type QueryColumn,
 } from './context.ts'
 import { qualify, viewSession, withinView, type ResolvedTable, type TableName } from './resolve.ts'
 import { findNamedQuery, type NamedQuery, type Scope } from './scope.ts'
@@ -116,7 +119,7 @@ class TooManyViews extends EngineError {
   }
 }
 
-/** Analyzes a view's text in the session of its creation, then casts its columns to their declared types. */
+/** Analyzes a view's text in the session of its creation, then coerces its columns to their declared types. */
 function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable, name: TableName): AnalyzedRelation {
   const label = `${name.catalog}.${name.schema}.${name.table}`
   if (context.views.includes(label) || context.views.length >= MAX_VIEW_NESTING) {
@@ -147,8 +150,9 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
     throw errorAt(context, node, 'INVALID_VIEW', `Failed analyzing stored view '${label}': ${reason}`)
   }
   const declared = table.columns.filter((column) => column.hidden !== true)
-  if (declared.length !== query.columns.length) {
-    throw errorAt(context, node, 'VIEW_IS_STALE', `View '${label}' is stale or in invalid state: column count mismatch`)
+  const stale = stalenessOf(declared, query.columns)
+  if (stale !== undefined) {
+    throw errorAt(context, node, 'VIEW_IS_STALE', `View '${label}' is stale or in invalid state: ${stale}`)
   }
   const relation = node.name.parts.map((part) => part.value.toLowerCase())
   const columns = declared.map((column, i) => {
@@ -164,4 +168,29 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
       column: columns[i]!.id,
     })),
   })
+}
+
+/**
+ * Why a view does not fit its text any more: the tables that it reads were altered. Columns are compared by position, and
+ * the types as Trino compares them: a column of the text must be coercible to the declared type.
+ */
+function stalenessOf(
+  declared: ResolvedTable['columns'],
+  columns: readonly Pick<QueryColumn, 'name' | 'type'>[],
+): string | undefined {
+  if (declared.length !== columns.length) {
+    return `stored view column count (${declared.length}) does not match column count derived from the view query analysis (${columns.length})`
+  }
+  for (const [i, stored] of declared.entries()) {
+    const { name, type } = columns[i]!
+    const wanted = parseTypeText(stored.type)
+    const projected = `of type ${typeName(type)} projected from query view at position ${i}`
+    const view = `column [${stored.name}] of type ${typeName(wanted)} stored in view definition`
+    if (name === undefined) return `a column ${projected} has no name`
+    if (name.toLowerCase() !== stored.name.toLowerCase()) {
+      return `column [${name}] ${projected} has a different name from ${view}`
+    }
+    if (!canCoerceUnnamed(type, wanted)) return `column [${name}] ${projected} cannot be coerced to ${view}`
+  }
+  return undefined
 }

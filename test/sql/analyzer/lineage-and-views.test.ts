@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { MetadataPort } from '../../../src/sql/front-end.ts'
 import { analyze, analyzeQuery, session, shopMetadata } from '../../support/front-end.ts'
 
 const lineageOf = async (sql: string): Promise<readonly (readonly string[])[]> =>
@@ -55,6 +56,69 @@ describe('Views', () => {
   ])('refuse %s with %s', async (sql, errorName) => {
     await expect(analyze(sql)).rejects.toMatchObject({ errorName, location: { lineNumber: 1, columnNumber: 15 } })
   })
+})
+
+describe('A view whose declared columns differ from those of its text', () => {
+  const viewOf = (sql: string, declared: string): MetadataPort => ({
+    ...shopMetadata(),
+    async table(catalog, schema, name) {
+      const orders = await shopMetadata().table(catalog, schema, 'orders')
+      if (!orders || name === 'orders') return orders
+      const columns = declared.split('; ').map((column) => {
+        const space = column.indexOf(' ')
+        return { name: column.slice(0, space), type: column.slice(space + 1), nullable: true }
+      })
+      return { ...orders, table: name, kind: 'VIEW', columns, view: { sql, catalog, schema } }
+    },
+  })
+
+  it.each([
+    [
+      'SELECT id FROM orders',
+      'id bigint; gone bigint',
+      'stored view column count (2) does not match column count derived from the view query analysis (1)',
+    ],
+    [
+      'SELECT id, total FROM orders',
+      'id bigint; customer decimal(12,2)',
+      'column [total] of type decimal(12,2) projected from query view at position 1 has a different name from column [customer] of type decimal(12,2) stored in view definition',
+    ],
+    [
+      'SELECT id + 1 FROM orders',
+      'id bigint',
+      'a column of type bigint projected from query view at position 0 has no name',
+    ],
+    ...[
+      ['total', 'decimal(12,2)', 'decimal(9,1)'],
+      ['id', 'bigint', 'integer'],
+      ['tags', 'array(varchar)', 'array(varchar(3))'],
+      ['tags', 'array(varchar)', 'varchar'],
+    ].map(([name, now, declared]) => [
+      `SELECT ${name} FROM orders`,
+      `${name} ${declared}`,
+      `column [${name}] of type ${now} projected from query view at position 0 cannot be coerced to column [${name}] of type ${declared} stored in view definition`,
+    ]),
+  ])('is stale: %s as %s', async (sql, declared, reason) => {
+    await expect(analyze('SELECT 1 FROM v', viewOf(sql!, declared!))).rejects.toMatchObject({
+      errorName: 'VIEW_IS_STALE',
+      message: expect.stringContaining(`View 'shop.main.v' is stale or in invalid state: ${reason}`),
+      location: { lineNumber: 1, columnNumber: 15 },
+    })
+  })
+
+  it.each([
+    ['SELECT id, total FROM orders', 'id decimal(30, 2); total double'],
+    [`SELECT 'abc' AS a, DATE '2020-01-01' AS b FROM orders`, 'a varchar(5); b timestamp(3)'],
+    ['SELECT CAST(NULL AS row(x integer)) AS a', 'a row(y bigint)'],
+    ['SELECT NULL AS a', 'a json'],
+    ['SELECT id AS "ID" FROM orders', 'id bigint'],
+  ])(
+    'is read with its declared types where the types of its text can be coerced to them: %s as %s',
+    async (sql, declared) => {
+      const { columns } = await analyzeQuery('SELECT * FROM v', session, viewOf(sql, declared))
+      expect(columns.map(({ name, type }) => `${name} ${type}`).join('; ')).toBe(declared)
+    },
+  )
 })
 
 it('A statement that reads more than 1,000 views is refused', async () => {
