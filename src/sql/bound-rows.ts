@@ -25,13 +25,19 @@ export function boundRows(
   const { node, columns, ordered, sources, ofRules } = analysis
   const options = wireOptions(session)
   const visible = columns.filter((column) => column.hidden !== true)
+  // Columns of the same type share one signature: a thread sends shared objects once, and the event loop reads them once.
+  const signatures = new Map<string, unknown>()
   return {
-    columns: visible.map(({ name, type }, i) => ({
-      name: name ?? `_col${i}`,
-      type: wireTypeText(type, options),
-      typeSignature: typeSignature(type, options),
-      lineage: lineage.columns[i]!.map(({ source }) => source),
-    })),
+    columns: visible.map(({ name, type }, i) => {
+      const text = wireTypeText(type, options)
+      if (!signatures.has(text)) signatures.set(text, typeSignature(type, options))
+      return {
+        name: name ?? `_col${i}`,
+        type: text,
+        typeSignature: signatures.get(text),
+        lineage: lineage.columns[i]!.map(({ source }) => source),
+      }
+    }),
     query: { node, columns: visible, ordered, sources, ofRules, session },
     lineage,
   }

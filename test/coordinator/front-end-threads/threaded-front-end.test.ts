@@ -87,6 +87,15 @@ describe('A long statement', () => {
     expect(analyzed.query.scans.map(({ handle }) => handles.has(handle))).toEqual([true])
   })
 
+  it('shares one signature object among the columns of a type, which the event loop then copies once', async () => {
+    const sql = long('SELECT a.*, b.* FROM orders a, orders b')
+    const planned = await planThreaded(apart, sql, session, shopMetadata(), { owner })
+    if (planned.kind !== 'query') throw new Error('no query')
+    const types = planned.columns.map(({ type }) => type)
+    expect(types).toHaveLength(8)
+    expect(new Set(planned.columns.map(({ typeSignature }) => typeSignature)).size).toBe(new Set(types).size)
+  })
+
   it('fails with PERMISSION_DENIED when the rights of the session deny the table', async () => {
     const asked: string[] = []
     const rights = {
