@@ -200,7 +200,7 @@ async function commentsOf(
     const found = await Promise.all(
       tables
         .slice(from, from + DESCRIBED_AT_ONCE)
-        .map((one) => ('columns' in one ? one : connector.getTable(one.schema, one.table).catch(() => undefined))),
+        .map((one) => ('columns' in one ? one : described(connector, one, async () => undefined))),
     )
     comments.push(...found.map((table) => table?.comment))
   }
@@ -259,15 +259,31 @@ function lookUp(
   schema: string,
   table: string,
 ): Promise<SchemaTableName | ConnectorTable | undefined> {
-  return connector
-    .getTable(schema, table)
-    .catch(async () =>
-      (await connector.listTables(schema, (name) => name === table)).find((listed) => listed.table === table),
-    )
+  return described(connector, { schema, table }, async () =>
+    (await connector.listTables(schema, (name) => name === table)).find((listed) => listed.table === table),
+  )
 }
 
 /**
- * Rows of each wanted table. A table that cannot be read has no rows, as it has no columns that a client could use.
+ * The description of a table, or the result of `otherwise` if the table cannot be read.
+ * @throws the error of another server, which may be away: a client must not believe that the table has no columns
+ */
+async function described<T>(
+  connector: Connector,
+  { schema, table }: Pick<SchemaTableName, 'schema' | 'table'>,
+  otherwise: () => Promise<T>,
+): Promise<ConnectorTable | T | undefined> {
+  try {
+    return await connector.getTable(schema, table)
+  } catch (error) {
+    if (connector.remote) throw error
+    return otherwise()
+  }
+}
+
+/**
+ * Rows of each wanted table. A table that cannot be read has no rows, as it has no columns that a client could use. If
+ * another server cannot be asked, its error is thrown.
  * @param columns only tables with at least one of these columns have rows; absent: all tables
  */
 export async function ofTables(
@@ -291,7 +307,7 @@ export async function ofTables(
     const tables = await Promise.all(
       names
         .slice(from, from + DESCRIBED_AT_ONCE)
-        .map((name) => ('columns' in name ? name : connector.getTable(name.schema, name.table).catch(() => undefined))),
+        .map((name) => ('columns' in name ? name : described(connector, name, async () => undefined))),
     )
     for (const table of tables) if (table) take(table)
   }

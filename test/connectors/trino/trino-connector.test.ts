@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
-import type { Connector } from '../../../src/connectors/spi/connector.ts'
+import type { Asker, Connector } from '../../../src/connectors/spi/connector.ts'
+import type { ScanConditions } from '../../../src/connectors/spi/scan-conditions.ts'
 import type { ServerMetadata } from '../../../src/connectors/spi/server-metadata.ts'
 import { createTrinoConnector, createUnknownCatalog } from '../../../src/connectors/trino/trino-connector.ts'
 import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
@@ -49,14 +50,18 @@ const sources = (): never => {
   throw new Error('nothing of the runtime is asked for')
 }
 
-async function rowsOf(connectors: readonly Connector[], name: string, more: object = {}): Promise<unknown[][]> {
+async function rowsOf(
+  connectors: readonly Connector[],
+  name: string,
+  { where, ...more }: Partial<Asker> & { readonly where?: ScanConditions } = {},
+): Promise<unknown[][]> {
   const others = createCatalogs(new Map(connectors.map((connector) => [connector.catalog, connector])))
   const catalogs = withSystemCatalog(createCatalogs(new Map()), sources, historyTables, () => others)
   const [catalog, schema, table] = name.split('.') as [string, string, string]
   const connector = catalogs.get(catalog)!
   const { handle, columns } = (await connector.getTable(schema, table))!
   const names = columns.map((column) => column.name)
-  const splits = await connector.listSplits(handle)
+  const splits = await connector.listSplits(handle, where)
   const [split] = await connector.loadSplits!(splits, names, { ...askerNamed('ana'), ...more })
   return split!.data['rows'] as unknown[][]
 }
@@ -133,6 +138,26 @@ describe('A catalog of a cluster', () => {
     const far = createTrinoConnector({ catalog: 'far', group: 'big', metadata: AWAY })
     await expect(rowsOf([far], 'far.information_schema.tables')).rejects.toMatchObject({
       errorName: 'NO_NODES_AVAILABLE',
+    })
+  })
+
+  describe('gives no columns of a listed table, and then it', () => {
+    const far = createTrinoConnector({ catalog: 'far', group: 'big', metadata: { ...standIn(), columns: away } })
+    const named = (schema: string): ScanConditions => ({
+      [schema]: [{ in: ['sales'] }],
+      table_name: [{ in: ['orders'] }],
+    })
+
+    it('fails a statement about the columns of one table', async () => {
+      const rows = rowsOf([far], 'far.information_schema.columns', { where: named('table_schema') })
+      await expect(rows).rejects.toMatchObject({ errorName: 'NO_NODES_AVAILABLE' })
+    })
+
+    it('is left out of a list over several catalogs with its reason', async () => {
+      const leftOut: string[] = []
+      const onLeftOut = (catalog: string, why: string): void => void leftOut.push(`${catalog}: ${why}`)
+      expect(await rowsOf([far], 'system.jdbc.columns', { where: named('table_schem'), onLeftOut })).toEqual([])
+      expect(leftOut).toEqual(['far: No cluster answers'])
     })
   })
 })

@@ -6,7 +6,7 @@ import { inSlices } from '../../../security/rules/read-in-slices.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { howToRetry, QuipuError } from '../../../shared/quipu-error.ts'
 import { printText, printQuoted } from '../../../sql/syntax/print-names.ts'
-import { createRecentValues, type ChangedScope, type MetadataScope, type RecentValues } from './recent-values.ts'
+import { createRecentValues, type ChangedScope, type MetadataScope } from './recent-values.ts'
 
 /**
  * The catalogs, schemas, tables and columns of a group of clusters. A value is kept for 60 seconds. While no cluster of
@@ -24,8 +24,8 @@ export interface ClusterMetadata<C> {
   /** The content of catalogs, as the clusters show it to a user; undefined: to the user of this gateway. */
   of(user: string | undefined): ServerMetadata
   /**
-   * Forgets the values that a delegated statement may have changed. With a schema: its tables and columns. With a
-   * catalog alone: also the list of its schemas. With neither: everything.
+   * Forgets the values that a delegated statement may have changed. With a schema: its tables and columns, and lists of
+   * the tables of its whole catalog. With a catalog alone: also the list of its schemas. With neither: everything.
    */
   drop(changed: ChangedScope): void
 }
@@ -139,8 +139,10 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
     listed: (cluster) => lists.settled({ cluster: nameOf(cluster) }),
     of,
     drop(changed) {
-      for (const values of [lists, schemas, tables, columns] satisfies Pick<RecentValues<unknown>, 'drop'>[])
-        values.drop(changed)
+      if (changed.catalog === undefined) lists.drop(changed)
+      if (changed.schema === undefined) schemas.drop(changed)
+      tables.drop(changed)
+      columns.drop(changed)
     },
   }
 }

@@ -34,7 +34,7 @@ export interface RecentValues<T> {
   fresh(scope: MetadataScope): T | undefined
   /** Resolves once the read of this scope has ended; at once if there is none. */
   settled(scope: MetadataScope): Promise<void>
-  /** Forgets the values within a scope. The value of a read that is under way is not kept. */
+  /** Forgets the values that are about something in a scope. The value of a read that is under way is not kept. */
   drop(changed: ChangedScope): void
 }
 
@@ -178,10 +178,10 @@ export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentVa
       await reads.get(keyOf(scope))?.value.catch(() => {})
     },
     drop(changed) {
-      for (const [key, { scope }] of entries) if (isWithin(scope, changed)) remove(key)
-      for (const [key, { scope }] of failures) if (isWithin(scope, changed)) failures.delete(key)
+      for (const [key, { scope }] of entries) if (isAbout(scope, changed)) remove(key)
+      for (const [key, { scope }] of failures) if (isAbout(scope, changed)) failures.delete(key)
       for (const [key, { run }] of reads) {
-        if (!isWithin(run.scope, changed)) continue
+        if (!isAbout(run.scope, changed)) continue
         run.dropped = true
         reads.delete(key)
       }
@@ -193,9 +193,11 @@ function keyOf({ user, cluster, catalog, schema, table }: MetadataScope): string
   return JSON.stringify([user, cluster, catalog, schema, table])
 }
 
-function isWithin(scope: MetadataScope, outer: ChangedScope): boolean {
-  return (
-    (outer.catalog === undefined || outer.catalog === scope.catalog) &&
-    (outer.schema === undefined || outer.schema === scope.schema)
-  )
+/** Whether a value may be about something that was changed. A list of a whole catalog is about each of its schemas. */
+function isAbout(scope: MetadataScope, changed: ChangedScope): boolean {
+  return overlaps(scope.catalog, changed.catalog) && overlaps(scope.schema, changed.schema)
+}
+
+function overlaps(a: string | undefined, b: string | undefined): boolean {
+  return a === undefined || b === undefined || a === b
 }

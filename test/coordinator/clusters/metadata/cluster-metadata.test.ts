@@ -213,6 +213,28 @@ describe('The metadata of a group of clusters', () => {
     expect(asked.map((sql) => /(schemata|tables|columns)(?: WHERE|$)/.exec(sql)?.[1])).toEqual(again)
   })
 
+  it.each([
+    ['is read again for the whole catalog', undefined, 1],
+    ['stays for another schema', 'other', 0],
+  ])('%s after a change of a schema', async (_what, schema, times) => {
+    const { made, metadata, answers, asked } = standIn()
+    answers[tablesIn('"hive"')] = []
+    answers[tablesIn('"hive"', ` WHERE table_schema = 'other'`)] = []
+    await metadata.tables('hive', schema)
+    asked.length = 0
+    made.drop({ catalog: 'hive', schema: 'sales' })
+    await metadata.tables('hive', schema)
+    expect(asked).toHaveLength(times)
+  })
+
+  it('shows a table that a delegated statement made, though the catalog was listed as a whole before', async () => {
+    const { made, metadata, answers } = standIn()
+    answers[tablesIn('"hive"')] = []
+    await metadata.tables('hive')
+    made.drop({ catalog: 'hive', schema: 'sales' })
+    expect(await metadata.tables('hive', 'sales')).toHaveLength(2)
+  })
+
   it('does not come from a read that began before a change', async () => {
     const { made, metadata, answers, hold } = standIn()
     const release = hold()
@@ -281,6 +303,14 @@ describe('The catalogs of a cluster', () => {
     pass(5_000)
     made.catalogs('trino-a')
     expect(asked).toHaveLength(2)
+  })
+
+  it('stay known after a change of one of them', async () => {
+    const { made } = standIn()
+    made.catalogs('trino-a')
+    await made.listed('trino-a')
+    made.drop({ catalog: 'hive' })
+    expect(made.catalogs('trino-a')).toEqual(new Set(['hive', 'system']))
   })
 
   it('are refused if they are too many', async () => {
