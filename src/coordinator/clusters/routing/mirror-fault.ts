@@ -1,5 +1,8 @@
 import type { ConnectorColumn, ConnectorTable } from '../../../connectors/spi/connector.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
+import type { SqlType } from '../../../sql/types/sql-type.ts'
+import { parseTypeText } from '../../../sql/types/type-names.ts'
+import { typeName, typeText } from '../../../sql/types/type-text.ts'
 
 /** The full name of a table, in lower case. */
 export interface MirroredTable {
@@ -59,21 +62,48 @@ interface NamedType {
 }
 
 function shown(columns: readonly ConnectorColumn[]): readonly NamedType[] {
-  return columns
-    .filter(({ hidden }) => !hidden)
-    .map(({ name, type }) => ({ name: name.toLowerCase(), type: type.toLowerCase() }))
+  return columns.filter(({ hidden }) => !hidden).map(({ name, type }) => ({ name: name.toLowerCase(), type }))
 }
 
 /** The first difference, as a text for users. */
 function differenceOf(here: readonly NamedType[], there: readonly NamedType[], target: string): string | undefined {
   for (const [index, column] of here.entries()) {
     const other = there[index]
-    if (other?.name === column.name && other.type === column.type) continue
+    if (other?.name === column.name && isSameType(column.type, other.type)) continue
     const same = there.find(({ name }) => name === column.name)
     if (!same) return `${target} has no column '${column.name}'`
-    if (same.type !== column.type) return `column '${column.name}' is ${column.type} here and ${same.type} at ${target}`
+    if (!isSameType(column.type, same.type))
+      return `column '${column.name}' is ${column.type} here and ${same.type} at ${target}`
     return `the order of the columns is another one at ${target}`
   }
   const more = there[here.length]
   return more && `only ${target} has a column '${more.name}'`
+}
+
+/**
+ * Whether two texts stand for the same type. Lists of columns write a type in another notation than connectors:
+ * `decimal(10,2)` for `decimal(10, 2)`, and the names of fields without quotes.
+ */
+function isSameType(here: string, there: string): boolean {
+  const [one, other] = [parsedType(here), parsedType(there)]
+  if (one && other) return typeText(one).toLowerCase() === typeText(other).toLowerCase()
+  // This server does not know a type that a cluster alone has, and cannot parse the name of a field such as `a b`
+  // without quotes.
+  return shownType(one, here) === shownType(other, there)
+}
+
+/** The type of a text; undefined if this server cannot parse the whole text. */
+function parsedType(text: string): SqlType | undefined {
+  // `parseTypeText` passes over other characters.
+  if (!/^(?:"(?:[^"]|"")*"|[\w\s(),<>])*$/.test(text)) return undefined
+  try {
+    return parseTypeText(text)
+  } catch (error) {
+    if (error instanceof EngineError) return undefined
+    throw error
+  }
+}
+
+function shownType(type: SqlType | undefined, text: string): string {
+  return (type ? typeName(type) : text).toLowerCase().replaceAll(', ', ',')
 }

@@ -27,6 +27,34 @@ describe('A mirrored table', () => {
     expect(await faultOf(here, there)).toBe(fault && `table lake.s.t ${fault}`)
   })
 
+  it.each([
+    ['decimal(10, 2)', 'decimal(10,2)'],
+    ['array(decimal(10, 2))', 'array(decimal(10,2))'],
+    ['map(varchar, decimal(38, 0))', 'map(varchar, decimal(38,0))'],
+    ['row(a decimal(10, 2), b array(row(c decimal(3, 1))))', 'row(a decimal(10,2), b array(row("c" decimal(3,1))))'],
+    ['row("a b" decimal(10, 2), "select" bigint)', 'row("a b" decimal(10,2), select bigint)'],
+    // Trino does not quote the names of fields in lists of columns.
+    ['row("a b" decimal(10, 2), "c(d, e" bigint)', 'row(a b decimal(10,2), c(d, e bigint)'],
+    ['row(a timestamp(3) with time zone)', 'row("A" TIMESTAMP(3) WITH TIME ZONE)'],
+    ['objectid', 'ObjectId'],
+  ])('has the same type in other notation: %s', async (here, there) => {
+    expect(await faultOf([column('a', here)], [column('a', there)])).toBeUndefined()
+  })
+
+  it.each([
+    ['decimal(10, 2)', 'decimal(10,3)'],
+    ['array(decimal(10, 2))', 'array(decimal(1,2))'],
+    ['row(a bigint)', 'row(b bigint)'],
+    ['row("a b" bigint)', 'row("a  b" bigint)'],
+    ['row("a bigint, b" bigint)', 'row(a bigint, b bigint)'],
+    ['row(a1 bigint)', 'row(a1\u00e9 bigint)'],
+    ['row(a decimal(10, 2))', 'row(a objectid)'],
+    ['timestamp(3)', 'timestamp(6)'],
+  ])('has another type: %s and %s', async (here, there) => {
+    expect(await faultOf([column('a', here)], [column('a', there)])).toMatch(/^table lake.s.t differs: column 'a' is /)
+    expect(await faultOf([column('a', there)], [column('a', here)])).toMatch(/^table lake.s.t differs: column 'a' is /)
+  })
+
   it('must be there', async () => {
     expect(await faultOf([a], undefined)).toBe('group big has no table lake.s.t')
     const columnsThere = async () => [a]
