@@ -179,6 +179,9 @@ function show(rules: readonly RoutingRule[], statement: RoutedStatement, targets
         return [rule.name, `does not fit: ${misfitText(outcome.key, statement)}`]
       case 'skipped':
         return [rule.name, `is skipped: ${outcome.why}`]
+      case 'runs here':
+        decided = true
+        return [rule.name, `is skipped: ${outcome.why}. The statement runs here`]
       case 'decides':
         decided = true
         return [rule.name, outcome.fallbackFault === undefined ? 'decides' : `decides; ${outcome.fallbackFault}`]

@@ -3,13 +3,10 @@ import type { Connector } from '../../../connectors/spi/connector.ts'
 import type { ServerMetadata } from '../../../connectors/spi/server-metadata.ts'
 import { settlesWithin } from '../../../shared/deadline.ts'
 import { decidesItself, type ClusterDirectory, type ClusterTarget, type ClusterView } from '../cluster.ts'
-import type { GroupCatalogs, RemoteCatalogs } from '../routing/route.ts'
+import { OWN_CATALOGS, type GroupCatalogs, type RemoteCatalogs } from '../routing/route.ts'
 import { isTarget } from '../slot-queue.ts'
 import { createClusterMetadata, type ClusterMetadata, type ClusterMetadataDeps } from './cluster-metadata.ts'
 import type { ChangedScope } from './recent-values.ts'
-
-/** Catalogs that this server always answers itself, even if a cluster has catalogs with these names. */
-export const OWN_CATALOGS: ReadonlySet<string> = new Set(['system', 'jmx'])
 
 /**
  * The catalogs of clusters that this server does not have itself, with their content. Names come from the last list of

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { EngineError } from '../../../shared/engine-error.ts'
 import {
+  OWN_CATALOGS,
   routeText,
   type GroupCatalogs,
   type RemoteCatalogs,
@@ -18,6 +19,7 @@ const LOCAL: Route = { to: 'local' }
  * Decides where a statement runs. The first rule that fits, and whose target has all catalogs of the statement,
  * decides. Without such a rule the statement runs here if this server has all catalogs. Otherwise it runs in the only
  * group that has them. A statement that names an unknown catalog runs here, so that the analysis reports the catalog.
+ * A statement with a catalog that only this server answers is rejected as without this catalog, or runs here.
  * @throws EngineError AMBIGUOUS_NAME if two groups have the catalogs; NOT_SUPPORTED if no single target has all of
  * them, or if the statement is unresolved and no rule with `unchecked` fits
  */
@@ -36,6 +38,9 @@ export function decideRoute(
       case 'skipped':
         skipped.push({ rule: rule.name, why: outcome.why })
         break
+      case 'runs here':
+        skipped.push({ rule: rule.name, why: outcome.why })
+        return decisionWithoutRule(LOCAL)
       case 'decides':
         if (outcome.fallbackFault !== undefined) skipped.push({ rule: rule.name, why: outcome.fallbackFault })
         return {
@@ -48,8 +53,11 @@ export function decideRoute(
         }
     }
   }
-  const route = routeWithoutRule(statement, targets, skipped)
-  return { route, rule: undefined, fallback: undefined, grade: 'analysed', ...asked.bytes(), skipped }
+  return decisionWithoutRule(routeWithoutRule(statement, targets, skipped))
+
+  function decisionWithoutRule(route: Route): RouteDecision {
+    return { route, rule: undefined, fallback: undefined, grade: 'analysed', ...asked.bytes(), skipped }
+  }
 }
 
 /** The result of one rule for a statement. */
@@ -58,6 +66,8 @@ export type RuleOutcome =
   | { readonly kind: 'misfit'; readonly key: keyof RuleMatch }
   /** The rule fits, but its target cannot take the statement. */
   | { readonly kind: 'skipped'; readonly why: string }
+  /** The rule fits, but only this server answers a catalog of the statement. Later rules are not tried. */
+  | { readonly kind: 'runs here'; readonly why: string }
   /** `fallbackFault`: why the fallback of the rule does not apply. */
   | { readonly kind: 'decides'; readonly fallbackFault: string | undefined }
 
@@ -69,6 +79,9 @@ export function tryRule(rule: RoutingRule, statement: RoutedStatement, targets: 
   const isLeft = rule.fallback !== undefined && fault === undefined && targets.isOpen?.(rule.route) === false
   const why = faultOf(rule.route, rule.unchecked, statement, isLeft ? { ...targets, mirrorFault: undefined } : targets)
   if (why !== undefined) return { kind: 'skipped', why }
+  const own = statement.catalogs.filter((catalog) => OWN_CATALOGS.has(catalog))
+  if (own.length > 0 && isRemote(rule.route))
+    return { kind: 'runs here', why: `only this server answers the ${catalogList(own)}` }
   return { kind: 'decides', fallbackFault: fault && `its fallback does not apply: ${fault}` }
 }
 
@@ -111,7 +124,7 @@ function faultOf(
     case 'reject':
       return undefined
     case 'local': {
-      const missing = statement.catalogs.filter((catalog) => !targets.local.has(catalog))
+      const missing = statement.catalogs.filter((catalog) => !targets.local.has(catalog) && !OWN_CATALOGS.has(catalog))
       return missing.length === 0 ? undefined : `this server has no ${catalogList(missing)}`
     }
     case 'group':
@@ -140,7 +153,7 @@ function lackOf(
   { catalogs, written }: RoutedStatement,
 ): { readonly missing: readonly string[]; readonly readOnly: readonly string[] } {
   return {
-    missing: catalogs.filter((catalog) => !own.has(catalog) && !mirrors.has(catalog)),
+    missing: catalogs.filter((one) => !own.has(one) && !mirrors.has(one) && !OWN_CATALOGS.has(one)),
     readOnly: written.filter((catalog) => mirrors.has(catalog)),
   }
 }
@@ -148,7 +161,7 @@ function lackOf(
 function routeWithoutRule(statement: RoutedStatement, targets: GroupCatalogs, skipped: readonly SkippedRule[]): Route {
   const { local, groups } = targets
   const remote = statement.catalogs.filter((catalog) => !local.has(catalog))
-  if (remote.length === 0) return LOCAL
+  if (remote.length === 0 || statement.catalogs.some((catalog) => OWN_CATALOGS.has(catalog))) return LOCAL
   // A catalog is unknown everywhere: the analysis here reports it, with its position in the text.
   if (!remote.every((catalog) => groupsWith(catalog, groups).length > 0)) return LOCAL
   if (statement.unresolved)

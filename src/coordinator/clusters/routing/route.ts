@@ -34,7 +34,10 @@ export interface RouteDecision {
   readonly grade: Grade
   /** The bytes that the statement would read, if a rule asked for them and they are known. */
   readonly bytes?: number
-  /** In the order of the file; also the deciding rule, if its fallback does not apply. */
+  /**
+   * In the order of the file; also the deciding rule, if its fallback does not apply, and the rule after which no other
+   * was tried, because only this server answers a catalog of the statement.
+   */
   readonly skipped: readonly SkippedRule[]
 }
 
@@ -54,8 +57,8 @@ export interface RoutedStatement {
   /** The path of the resource group, such as `all.etl`. */
   readonly resourceGroup: string
   /**
-   * The catalogs that the statement names, each once. Catalogs that this server always answers itself, such as
-   * `system`, are left out. Tables behind views are not looked up.
+   * The catalogs that the statement names, each once. Tables behind views are not looked up. A statement with one of
+   * `OWN_CATALOGS` runs here, unless a rule rejects it.
    */
   readonly catalogs: readonly string[]
   /** The part of `catalogs` in which the statement changes a table or view. */
@@ -90,6 +93,9 @@ export interface GroupCatalogs {
   /** Whether a cluster of the route is ACTIVE and HEALTHY; else its fallback is taken. Absent: each is. */
   readonly isOpen?: (route: Route) => boolean
 }
+
+/** Catalogs that this server always answers itself, even if a cluster has catalogs with these names. */
+export const OWN_CATALOGS: ReadonlySet<string> = new Set(['system', 'jmx'])
 
 /** A route as a text for users: `group big`. */
 export function routeText(route: Route): string {

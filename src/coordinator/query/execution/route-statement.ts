@@ -6,12 +6,12 @@ import type { MetadataPort } from '../../../sql/front-end.ts'
 import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
 import { decidesItself, type ClusterTarget, type ClusterView } from '../../clusters/cluster.ts'
-import { OWN_CATALOGS } from '../../clusters/metadata/cluster-catalogs.ts'
 import type { QuerySession, Routed } from '../stream/events.ts'
 import { isTarget } from '../../clusters/slot-queue.ts'
 import { decideWithFacts } from '../../clusters/routing/decide-with-facts.ts'
 import { mirrorFault, type MirroredTable } from '../../clusters/routing/mirror-fault.ts'
 import {
+  OWN_CATALOGS,
   routeText,
   type GroupCatalogs,
   type RemoteRoute,
@@ -59,14 +59,14 @@ export interface RoutedTo {
 export async function routeStatement(delegation: Delegation, query: RoutedQuery): Promise<RoutedTo> {
   const { submission, survey, identity, resourceGroup } = query
   const { session } = submission
-  const clusters = delegation.clusters.list()
-  if (clusters.length === 0 && delegation.rules().length === 0) return { routed: undefined }
-  const names = fullNames(survey, session)
+  if (delegation.clusters.list().length === 0 && delegation.rules().length === 0) return { routed: undefined }
+  const allNames = fullNames(survey, session)
   const { catalogs } = delegation
-  if (listsCatalogs(survey.kind, names)) await catalogs.untilListed()
-  // This server has catalogs of these names, and answers from them.
-  if (names.catalogs.some((catalog) => OWN_CATALOGS.has(catalog))) return { routed: { to: 'local', skipped: [] } }
+  if (listsCatalogs(survey.kind, allNames)) await catalogs.untilListed()
+  const names = withoutOwnCatalogs(allNames)
   await catalogs.untilKnown(names.catalogs)
+  // The clusters of one moment: a cluster that opens later has no mirrored tables that were compared.
+  const clusters = delegation.clusters.list()
   const targets = catalogs.targets()
   const isAboutNames = asksMetadata(survey.kind, names, (catalog) => targets.local.has(catalog))
   const isAllHere = names.catalogs.every((catalog) => targets.local.has(catalog))
@@ -82,7 +82,7 @@ export async function routeStatement(delegation: Delegation, query: RoutedQuery)
       queryType: survey.queryType,
       explains: survey.explains?.queryType,
       resourceGroup,
-      catalogs: names.catalogs,
+      catalogs: allNames.catalogs,
       written: names.written,
       unresolved: names.unresolved,
     },
@@ -95,13 +95,19 @@ export async function routeStatement(delegation: Delegation, query: RoutedQuery)
       bytes: async () => (isAllHere ? query.bytesHere() : undefined),
       async mirrorFault(route) {
         const reached = reachedBy(route)
+        const mirrored = mirroredIn(names, targets)
+        const fault = faultOf(() => {
+          if (isAllHere) checkAllRights(query, names, reached)
+          // The text about a difference names columns and types, so this holds also where the cluster checks rights.
+          checkColumnsOf(query, mirrored)
+        })
         // A statement that can run here does so if it may not be sent.
-        const fault = isAllHere ? faultOf(() => checkAllRights(query, names, reached)) : undefined
-        return fault ?? differingMirror(delegation, query, names, { route, group: reached[0]?.group, targets })
+        if (fault && !isAllHere) throw fault
+        return fault?.message ?? differingMirror(delegation, query, mirrored, { route, group: reached[0]?.group })
       },
     },
   )
-  const routed = routedTo(delegation, decision, survey)
+  const routed = routedTo(clusters, decision, survey)
   if (routed.to === 'local' || routed.to === 'reject') return { routed }
   const reached = reachedBy(targetOf(routed))
   const rightsOf = checkSendable(query, names, reached)
@@ -130,9 +136,8 @@ function checkSendable(query: RoutedQuery, names: FullNames, reached: readonly C
   if (session.transactionId !== undefined && session.transactionId.toUpperCase() !== 'NONE')
     throw new EngineError('NOT_SUPPORTED', 'A statement inside a transaction cannot be sent to a cluster')
   checkPrepared(session)
-  // A cluster that decides by its own rules for the user of the statement needs no check here. A routing rule may send
-  // statements that cannot be checked.
-  if (!rightsOf || reached.every(decidesItself) || names.unresolved) return undefined
+  // A cluster that decides by its own rules for the user of the statement needs no check here.
+  if (!rightsOf || reached.every(decidesItself)) return undefined
   checkNames(query, rightsOf, names)
   return rightsOf
 }
@@ -146,34 +151,34 @@ function checkAllRights(query: RoutedQuery, names: FullNames, reached: readonly 
   if (rightsOf) checkAllColumns(query, rightsOf, names)
 }
 
-/** The message of the error that a check throws; undefined if it throws none. */
-function faultOf(check: () => void): string | undefined {
+/** The error that a check throws; undefined if it throws none. */
+function faultOf(check: () => void): EngineError | undefined {
   try {
     check()
     return undefined
   } catch (error) {
-    if (error instanceof EngineError) return error.message
+    if (error instanceof EngineError) return error
     throw error
   }
+}
+
+/** The tables of this server that the statement reads. */
+function mirroredIn({ reads }: FullNames, { local }: GroupCatalogs): readonly MirroredTable[] {
+  return reads.flatMap(([catalog, schema, table]): MirroredTable[] =>
+    catalog !== undefined && schema !== undefined && table !== undefined && local.has(catalog)
+      ? [{ catalog, schema, table }]
+      : [],
+  )
 }
 
 /** Why a mirrored table of the statement cannot be read at a target. */
 async function differingMirror(
   delegation: Delegation,
   { tableHere }: RoutedQuery,
-  { reads }: FullNames,
-  {
-    route,
-    group,
-    targets,
-  }: { readonly route: RemoteRoute; readonly group: string | undefined; readonly targets: GroupCatalogs },
+  mirrored: readonly MirroredTable[],
+  { route, group }: { readonly route: RemoteRoute; readonly group: string | undefined },
 ): Promise<string | undefined> {
   if (group === undefined) return undefined
-  const mirrored = reads.flatMap(([catalog, schema, table]): MirroredTable[] =>
-    catalog !== undefined && schema !== undefined && table !== undefined && targets.local.has(catalog)
-      ? [{ catalog, schema, table }]
-      : [],
-  )
   const metadata = delegation.catalogs.metadataOf(group)
   return mirrorFault(mirrored, routeText(route), {
     tableHere: ({ catalog, schema, table }) => tableHere(catalog, schema, table),
@@ -181,14 +186,17 @@ async function differingMirror(
   })
 }
 
-/** The decision as its event records it. A fallback is taken while no cluster of the route is open. */
+/**
+ * The decision as its event records it. A fallback is taken while no cluster of the route is open.
+ * @param clusters those that the decision was made with
+ */
 function routedTo(
-  { clusters }: Delegation,
+  clusters: readonly ClusterView[],
   decision: RouteDecision,
   { readOnly, explains }: StatementSurvey,
 ): Exclude<Routed, RemoteRouted> | Omit<RemoteRouted, 'checked'> {
   const { route, fallback, rule, grade, bytes, skipped } = decision
-  const takesFallback = fallback !== undefined && !isOpen(clusters.list(), route)
+  const takesFallback = fallback !== undefined && !isOpen(clusters, route)
   const taken = takesFallback ? fallback : route
   const reasons = {
     skipped: [...skipped],
@@ -251,6 +259,19 @@ export function fullNames(
   return { reads: allReads, writes: allWrites, catalogs: allCatalogs, written: [...new Set(changed)], unresolved }
 }
 
+/** The names without those of catalogs that only this server answers. */
+function withoutOwnCatalogs({ reads, writes, catalogs, written, unresolved }: FullNames): FullNames {
+  const isOther = (catalog: string): boolean => !OWN_CATALOGS.has(catalog)
+  const hasOther = (name: NameAsWritten): boolean => name.length !== 3 || isOther(name[0]!)
+  return {
+    reads: reads.filter(hasOther),
+    writes: writes.filter(hasOther),
+    catalogs: catalogs.filter(isOther),
+    written: written.filter(isOther),
+    unresolved,
+  }
+}
+
 /**
  * Checks that the names of prepared statements differ in more than case: the cluster could execute another one than the
  * one that was checked.
@@ -269,7 +290,7 @@ const CHECKABLE = new Set<Statement>(['Query', 'ShowColumns', 'Insert', 'Delete'
 
 /**
  * Checks the parts of a statement whose rights do not depend on its columns. Statements whose rights are not known here
- * are refused.
+ * are refused, except those that a routing rule with `unchecked` sends: of these, the names in the text are checked.
  * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED, also for a table with a row filter or a mask for this user
  */
 function checkNames({ identity, survey, submission }: RoutedQuery, rightsOf: RightsOf, names: FullNames): void {
@@ -277,7 +298,7 @@ function checkNames({ identity, survey, submission }: RoutedQuery, rightsOf: Rig
   const access = accessOf({ rightsOf, user: identity.user })
   if (!access) return
   const { kind } = survey
-  if (kind === undefined || !CHECKABLE.has(kind))
+  if (!names.unresolved && (kind === undefined || !CHECKABLE.has(kind)))
     throw unsupported('only queries, DESCRIBE, INSERT, DELETE, UPDATE and MERGE are sent to a cluster')
   if (session.path !== undefined) throw unsupported('a statement with a path is not sent to a cluster')
   for (const catalog of names.catalogs) access.checkCatalog(catalog)
@@ -299,12 +320,28 @@ function checkNames({ identity, survey, submission }: RoutedQuery, rightsOf: Rig
  */
 function checkAllColumns({ identity }: RoutedQuery, rightsOf: RightsOf, names: FullNames): void {
   const access = accessOf({ rightsOf, user: identity.user })
-  for (const parts of [...names.reads, ...names.writes]) {
-    const { catalog, schema, table } = sendableName(parts)
-    if (rightsOf(identity.user).table(catalog, schema, table).restricted.size > 0)
-      throw accessDenied(`Cannot select all columns of table ${parts.join('.')}`)
-  }
+  for (const parts of [...names.reads, ...names.writes]) checkUnrestricted(rightsOf, identity, sendableName(parts))
   for (const parts of names.reads) access?.checkSelect(sendableName(parts), new Set())
+}
+
+/**
+ * Checks the rights on all columns of tables of this server.
+ * @throws EngineError PERMISSION_DENIED
+ */
+function checkColumnsOf({ identity, rightsOf }: RoutedQuery, tables: readonly MirroredTable[]): void {
+  if (!rightsOf) return
+  const access = accessOf({ rightsOf, user: identity.user })
+  for (const name of tables) {
+    access?.checkSelect(name, new Set())
+    // All users may know the columns of these tables.
+    if (name.schema !== 'information_schema') checkUnrestricted(rightsOf, identity, name)
+  }
+}
+
+/** @throws EngineError PERMISSION_DENIED if the user may not read some column of the table */
+function checkUnrestricted(rightsOf: RightsOf, { user }: Identity, { catalog, schema, table }: MirroredTable): void {
+  if (rightsOf(user).table(catalog, schema, table).restricted.size > 0)
+    throw accessDenied(`Cannot select all columns of table ${catalog}.${schema}.${table}`)
 }
 
 function unsupported(what: string): EngineError {
@@ -325,8 +362,9 @@ function sendableName(parts: NameAsWritten): TableName {
   return { catalog, schema, table }
 }
 
-/** Checks the privilege for a change. */
-function checkChange(access: Access, name: TableName, kind: Statement): void {
+/** Checks the privilege for a change. A kind whose privileges are not known here needs all rights to the table. */
+function checkChange(access: Access, name: TableName, kind: Statement | undefined): void {
+  if (kind === undefined || !CHECKABLE.has(kind)) access.checkTable(name, 'OWNERSHIP', 'change table')
   if (kind === 'Insert' || kind === 'Merge') access.checkTable(name, 'INSERT', 'insert into table')
   if (kind === 'Delete' || kind === 'Merge') access.checkTable(name, 'DELETE', 'delete from table')
   if (kind === 'Update' || kind === 'Merge') access.checkTable(name, 'UPDATE', 'update columns in table')

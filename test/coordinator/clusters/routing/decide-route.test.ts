@@ -123,6 +123,36 @@ describe('A percentage of users', () => {
   })
 })
 
+describe('A statement over a catalog that only this server answers', () => {
+  const reject = { name: 'no', match: { catalogs: ['system'] }, route: { reject: 'Ask' } }
+
+  it('is rejected as the rules say, and no other target takes it', () => {
+    const catalogs = ['lake', 'system']
+    expect(decide([reject], { catalogs })).toMatchObject({ route: { to: 'reject' }, rule: 'no' })
+    const skipped = [{ rule: 'r', why: "only this server answers the catalog 'system'" }]
+    for (const fallback of [{}, { fallback: 'local' }])
+      expect(decide([rule({}, fallback), reject], { catalogs })).toMatchObject({
+        route: local,
+        rule: undefined,
+        fallback: undefined,
+        skipped,
+      })
+  })
+
+  it('is rejected by a later rule if the other catalogs are not at the target of an earlier rule', () => {
+    const decision = decide([rule(), reject], { catalogs: ['memory', 'system'] })
+    expect(decision).toMatchObject({
+      route: { to: 'reject' },
+      skipped: [{ rule: 'r', why: "group big has no catalog 'memory'" }],
+    })
+  })
+
+  it('runs here without a rule, whatever its other catalogs are', () => {
+    for (const catalogs of [['system'], ['jmx', 'hive'], ['system', 'hive', 'pg']])
+      expect(decide([], { catalogs, unresolved: true })).toMatchObject({ route: local, rule: undefined, skipped: [] })
+  })
+})
+
 describe('A rule whose target cannot take the statement', () => {
   it.each([
     [{ group: 'small' }, "group small has no catalog 'lake'"],
