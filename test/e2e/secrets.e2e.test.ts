@@ -98,8 +98,29 @@ const cases: Readonly<Record<string, Case>> = {
   bareInsertNowhere: { sql: (w) => `INSERT INTO memory.s.nosuch VALUES (1, '${w}')`, error: 'TABLE_NOT_FOUND' },
   tableComment: { sql: (w) => `CREATE TABLE memory.s.e (a integer) COMMENT 'ask bob for the password, ${w}'` },
   columnComment: { sql: (w) => `CREATE TABLE memory.s.f (a integer COMMENT 'the secret is ${w}')` },
-  commentOn: { sql: (w) => `COMMENT ON TABLE memory.s.d IS 'password is ${w}'`, error: 'NOT_SUPPORTED' },
-  commentOnColumn: { sql: (w) => `COMMENT ON COLUMN memory.s.d.a IS 'with the api key ${w}'`, error: 'NOT_SUPPORTED' },
+  commentOn: { sql: (w) => `COMMENT ON TABLE memory.s.d IS 'password is ${w}'` },
+  commentOnColumn: { sql: (w) => `COMMENT ON COLUMN memory.s.d.a IS 'with the api key ${w}'` },
+  addColumn: { sql: (w) => `ALTER TABLE memory.s.d ADD COLUMN more integer COMMENT 'the secret is ${w}'` },
+  update: { sql: (w) => `UPDATE memory.s.d SET password = '${w}' WHERE a = 1` },
+  updateWhere: { sql: (w) => `UPDATE memory.s.d SET more = 1 WHERE password = '${w}'` },
+  delete: { sql: (w) => `DELETE FROM memory.s.d WHERE password = '${w}'` },
+  merge: {
+    sql: (w) =>
+      `MERGE INTO memory.s.d t USING (VALUES (1, '${w}')) s(a, p) ON t.a = s.a WHEN MATCHED THEN UPDATE SET password = s.p`,
+  },
+  mergeInsert: {
+    sql: (w) =>
+      `MERGE INTO memory.s.d t USING (VALUES (9, '${w}')) s(a, p) ON t.a = s.a WHEN NOT MATCHED THEN INSERT (a, password) VALUES (s.a, s.p)`,
+  },
+  mergeBareInsert: {
+    sql: (w) =>
+      `MERGE INTO memory.s.d t USING (VALUES (10, '${w}')) s(a, p) ON t.a = s.a WHEN NOT MATCHED THEN INSERT VALUES (s.a, s.p, 1)`,
+  },
+  updateExecuted: { sql: () => 'EXECUTE p', headers: (w) => prepared(`UPDATE memory.s.d SET password = '${w}'`) },
+  updateUsing: {
+    sql: (w) => `EXECUTE p USING '${w}'`,
+    headers: () => prepared('UPDATE memory.s.d SET password = ?'),
+  },
   quotedName: { sql: (w) => `SELECT name AS "password is ${w}" FROM region` },
   prose: { sql: (w) => `SELECT 'his passphrase was ${w}' AS hint` },
   view: { sql: (w) => `CREATE VIEW memory.s.v AS SELECT * FROM nation n(a, password, c, d) WHERE password = '${w}'` },

@@ -1,6 +1,6 @@
 import { createCpuBudget, HoldsLoop, type CpuBudget } from '../../shared/cpu-budget.ts'
 import { StatementText, type ParsedStatement, type PreparedTexts } from '../parsed-statement.ts'
-import type { Insert } from './ast-statements.ts'
+import type { Insert, Merge } from './ast-statements.ts'
 import { reservedWords, tokenSet } from './keywords.ts'
 import { scanToken, skipBlank, startScan } from './lexer.ts'
 import { secretNodes, writesLiterals, type ParameterSecrets, type SecretNodes } from './secret-literals.ts'
@@ -62,7 +62,7 @@ export interface RedactionOptions {
 }
 
 /**
- * The targets of INSERTs of literals without a column list, as written. The caller must look up whether such a table
+ * The targets of INSERTs of literals without a column list, also of those in MERGE, as written. The caller must look up whether such a table
  * has a column with a secret's name. If the text contains EXECUTE, the prepared statements are searched too.
  * @returns names in lower case, from the catalog to the table as far as they are given
  */
@@ -79,6 +79,10 @@ export function tablesOfBareInserts(
     if (node.kind === 'Insert') {
       const { target, columns, query } = node as Insert
       if (columns === undefined && writesLiterals(query))
+        found.push(target.parts.map(({ value }) => value.toLowerCase()))
+    } else if (node.kind === 'Merge') {
+      const { target, cases } = node as Merge
+      if (cases.some((one) => one.kind === 'MergeInsert' && one.columns.length === 0))
         found.push(target.parts.map(({ value }) => value.toLowerCase()))
     } else if (node.kind === 'ExecuteImmediate') {
       if (inner) visitText(inner)

@@ -10,7 +10,7 @@ import type {
 import type { JsonTable, JsonTableColumn } from './ast-json.ts'
 import type { Query, QueryBody, SelectItem } from './ast-query.ts'
 import type { FunctionSpecification } from './ast-routines.ts'
-import type { Statement } from './ast-statements.ts'
+import type { MergeInsert, Statement, UpdateAssignment } from './ast-statements.ts'
 import { holdsSecret, isSecretName, namesSecret, holdsSecretWord, withoutUserInfo } from './secret-names.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 
@@ -285,8 +285,9 @@ class Walk {
       }
       case 'AllColumns':
         return yes((one.aliases ?? []).some(named))
-      case 'Property':
       case 'UpdateAssignment':
+        return this.#nearTarget(named(one.name), [(node as UpdateAssignment).value])
+      case 'Property':
       case 'WithQuery':
       case 'CallArgument':
       case 'TableFunctionArgument':
@@ -304,8 +305,11 @@ class Walk {
         return yes(anyPart(one.name))
       case 'Insert':
         return yes((one.columns?.some(named) ?? this.#parameterSecrets.intoSecrets) || lastIsSecret(one.target))
-      case 'MergeInsert':
-        return yes((one.columns ?? []).some(named))
+      case 'MergeInsert': {
+        const { columns, values } = node as MergeInsert
+        const intoSecret = columns.length > 0 ? columns.some(named) : this.#parameterSecrets.intoSecrets
+        return this.#nearTarget(intoSecret, values)
+      }
       case 'CreateTableAsSelect':
         return yes((one.columnAliases ?? []).some(named) || lastIsSecret(one.name))
       case 'CreateView':
@@ -336,6 +340,14 @@ class Walk {
       default:
         return 'no'
     }
+  }
+
+  /** Values that a change writes to a column. A reference among them may stand for a literal of the change's source. */
+  #nearTarget(isSecret: boolean, values: readonly Expression[]): Near {
+    if (!isSecret) return 'no'
+    this.#anySecret = true
+    this.#refersFromSecret ||= values.some((value) => this.#of(value).refers)
+    return 'all'
   }
 
   #take(node: AnyNode, near: Near, parent: AnyNode | undefined): void {
