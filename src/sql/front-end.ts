@@ -6,7 +6,7 @@ import type {
   TableHandle,
   TableStatistics,
 } from '../connectors/spi/connector.ts'
-import type { TableChange } from '../connectors/spi/table-writer.ts'
+import type { AnalyzedTable, TableChange } from '../connectors/spi/table-writer.ts'
 import type { CpuBudget } from '../shared/cpu-budget.ts'
 import type { ErrorName } from '../shared/error-table.ts'
 import type { ColumnId, RelationNode } from './analyzer/tree.ts'
@@ -200,6 +200,8 @@ export type StatementOf<Q> =
       readonly updateType: string
       readonly catalog: string
       readonly change: TableChange
+      /** For rows of an existing table: the table as they were analyzed for it. */
+      readonly analyzedTable?: AnalyzedTable
       /** Whether IF [NOT] EXISTS or a similar clause makes this a no-op: the statement succeeds and changes nothing. */
       readonly settled: boolean
       /** The error to treat as `settled` if a concurrent statement was faster; absent without such a clause. */

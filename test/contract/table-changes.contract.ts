@@ -194,16 +194,41 @@ export function tableChangesContract(name: string, open: () => Promise<Connector
       await expect(refused({ kind: 'drop', column: 'a' })).rejects.toMatchObject({ errorName: 'NOT_SUPPORTED' })
     })
 
-    it('accepts an insert that was begun before a column was added or dropped', async () => {
+    it('accepts an insert that was begun before a column was added, renamed or widened', async () => {
       await create('overtaken', `SELECT 1, 'x'`)
       const insert = { kind: 'insert', schema, table: 'overtaken' } as const
       const added = await writes.prepare(insert, `SELECT 2, 'y'`)
       await alter('overtaken', { kind: 'add', column: column('c', 'integer') })
       await writes.writer.commit(added)
-      const dropped = await writes.prepare(insert, `SELECT 3, 'z', 30`)
-      await alter('overtaken', { kind: 'drop', column: 'b' })
-      await writes.writer.commit(dropped)
-      expect(await writes.read(schema, 'overtaken')).toEqual([{ a: 1, c: null }, { a: 2, c: null }, { a: 3, c: 30 }]) // prettier-ignore
+      const renamed = await writes.prepare(insert, `SELECT 3, 'z', 30`)
+      await alter('overtaken', { kind: 'rename', column: 'a', to: 'd' })
+      await alter('overtaken', { kind: 'setType', column: 'd', type: 'bigint' })
+      await alter('overtaken', { kind: 'rename', column: 'b', to: 'a' })
+      await writes.writer.commit(renamed)
+      expect(await writes.read(schema, 'overtaken')).toEqual([
+        { d: 1, a: 'x', c: null },
+        { d: 2, a: 'y', c: null },
+        { d: 3, a: 'z', c: 30 },
+      ])
+    })
+
+    it('refuses an insert that was begun before a column of its rows was dropped, or one without NULL was added', async () => {
+      const insert = { kind: 'insert', schema, table: 'narrowed' } as const
+      const alterations: readonly Alteration[] = [
+        { kind: 'add', column: { ...column('c', 'integer'), nullable: false } },
+        { kind: 'drop', column: 'b' },
+      ]
+      await create('narrowed')
+      for (const [index, alteration] of alterations.entries()) {
+        const rows = `SELECT 1, 'x'${index === 0 ? '' : ', 2'}`
+        const target = await writes.writer.begin(writes.nextQuery(), insert)
+        const prepared = await writes.prepare(insert, rows)
+        await alter('narrowed', alteration)
+        const conflict = { errorName: 'TRANSACTION_CONFLICT' }
+        await expect(writes.writer.prepare(target, []), alteration.kind).rejects.toMatchObject({ ...conflict, retry: 'anew' }) // prettier-ignore
+        await expect(writes.writer.commit(prepared), alteration.kind).rejects.toMatchObject(conflict)
+      }
+      expect(await writes.read(schema, 'narrowed')).toEqual([])
     })
 
     it('adds a column that is not nullable only to a table without rows', async () => {
@@ -332,6 +357,21 @@ export function tableChangesContract(name: string, open: () => Promise<Connector
       const second = await change('raced', 'DELETE', remove('a = 1'))
       await alter('raced', { kind: 'rename', column: 'b', to: 'c' })
       await expect(writes.writer.commit(second)).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
+    })
+
+    it('refuses a change of rows of a version from before its table got the name', async () => {
+      await create('left', `SELECT i, 'l' FROM range(4) t(i)`)
+      await create('right', `SELECT i, 'r' FROM range(4) t(i)`)
+      const { version } = (await writes.table(schema, 'left'))!
+      for (const [from, to] of [
+        ['left', 'aside'],
+        ['right', 'left'],
+        ['aside', 'right'],
+      ] as const)
+        // prettier-ignore
+        await writes.write(rename(from, to))
+      const begin = writes.writer.begin(writes.nextQuery(), { kind: 'changeRows', schema, table: 'left', operation: 'DELETE', version }) // prettier-ignore
+      await expect(begin).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT', retry: 'anew' })
     })
 
     it('keeps rows that are inserted while the table is rewritten', async () => {

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { EngineError } from '../../shared/engine-error.ts'
 import { checkReadable } from '../spi/readable-path.ts'
-import { changeColumns, type TableChange, type WriteTarget } from '../spi/table-writer.ts'
+import { changeColumns, type AnalyzedTable, type TableChange, type WriteTarget } from '../spi/table-writer.ts'
 import { DATA_FOLDER } from './attempts.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { LakeFolders, NamedObject } from './lake-folders.ts'
@@ -9,7 +10,7 @@ import { alterColumns } from './alter-columns.ts'
 import { tableOfFolder } from './folder-names.ts'
 import { ADOPTED_ID, type TableColumn, type TableContent } from './manifest.ts'
 import { adoptedContent } from './manifest-table.ts'
-import { hidesRowIds, newColumns } from './table-columns.ts'
+import { hidesRowIds, newColumns, takesFiles } from './table-columns.ts'
 import { factsOf, tableColumns } from './plain-table.ts'
 import { checkWritable } from './refusals.ts'
 import { MANIFEST_FOLDER, readNewest, readVersion } from './version-chain.ts'
@@ -38,10 +39,11 @@ export class ChangeTargets {
   }
 
   /**
-   * @param baseVersion at which a change of rows was resolved before; absent in `begin`
-   * @throws EngineError when the object does not exist, or exists already
+   * @param begun what `begin` answered; absent in `begin`
+   * @throws EngineError when the object does not exist, or exists already; TRANSACTION_CONFLICT when it no longer takes
+   *   the rows of `begun`
    */
-  async resolve(change: TableChange, baseVersion?: number): Promise<Resolved> {
+  async resolve(change: TableChange, begun?: WriteTarget): Promise<Resolved> {
     if (!('table' in change)) return this.#resolveSchema(change)
     if (!(await this.#folders.isSchema(change.schema))) throw missingSchema(`${this.#deps.catalog}.${change.schema}`)
     const object = await this.#folders.find(change.schema, change.table)
@@ -76,8 +78,17 @@ export class ChangeTargets {
       }
       default:
         if (!object || object.kind === 'VIEW') throw missingTable(this.nameOf(change))
-        return this.#resolveTable(change, object, baseVersion)
+        return this.#resolveTable(change, object, begun)
     }
+  }
+
+  /**
+   * @throws EngineError TRANSACTION_CONFLICT when the rows were analyzed for another table of that name, or for other
+   *   columns of it. Versions and columns of a change of rows are compared in `resolve`.
+   */
+  checkAnalyzed(change: TableChange, { tableId: id, columns }: Resolved, analyzed: AnalyzedTable): void {
+    const sameColumns = change.kind !== 'insert' || isDeepStrictEqual(shapeOf(columns), shapeOf(analyzed.columns))
+    if (id !== analyzed.id || !sameColumns) throw changedMeanwhile(this.nameOf(change))
   }
 
   async #resolveSchema(change: Exclude<TableChange, { table: string }>): Promise<Resolved> {
@@ -98,7 +109,7 @@ export class ChangeTargets {
   async #resolveTable(
     change: ChangeOfTable,
     object: Exclude<NamedObject, { kind: 'VIEW' }>,
-    baseVersion: number | undefined,
+    begun: WriteTarget | undefined,
   ): Promise<Resolved> {
     const content =
       'manifest' in object && object.manifest.content.kind === 'table' ? object.manifest.content : undefined
@@ -106,8 +117,13 @@ export class ChangeTargets {
     const id = tableId(object)
     const schema = content && { fileSchema: content.fileSchema }
     switch (change.kind) {
-      case 'insert':
-        return { baseVersion: newest, ...id, columns: await this.#columnsOf(object), ...schema }
+      case 'insert': {
+        // A folder without manifest gets its first one, with these columns, when the change is committed.
+        const { columns, schemas, fileSchema } = content ?? (await this.#adopted(object))
+        const fits = begun?.fileSchema === undefined || takesFiles({ columns, schemas }, begun.fileSchema)
+        if (!fits) throw changedMeanwhile(this.nameOf(change))
+        return { baseVersion: newest, ...id, columns: columns.map(targetColumn), fileSchema }
+      }
       case 'dropTable':
       case 'truncateTable':
         return { baseVersion: newest, ...id, columns: [] }
@@ -118,7 +134,7 @@ export class ChangeTargets {
       case 'changeRows':
       case 'rewriteTable': {
         if (!content || content.adopted) throw notOwnFiles(this.nameOf(change))
-        const version = baseVersion ?? change.version ?? newest
+        const version = begun?.baseVersion ?? change.version ?? newest
         if (content.changedAt > version) throw changedMeanwhile(this.nameOf(change))
         const columns = await this.#columnsOf(object)
         if (change.kind === 'rewriteTable') {
@@ -211,6 +227,10 @@ type ChangeOfTable = Extract<
 /** Comments on columns stay in the table's manifest: the events of a write are kept forever. */
 function targetColumn({ name, type, nullable, physical }: TableColumn): WriteTarget['columns'][number] {
   return { name, type, nullable, ...(physical !== name && { physical }) }
+}
+
+function shapeOf(columns: AnalyzedTable['columns']): AnalyzedTable['columns'] {
+  return columns.map(({ name, type, nullable }) => ({ name, type, nullable }))
 }
 
 function writesRows({ kind }: TableChange): boolean {

@@ -6,10 +6,10 @@ import type { CommittedWrite, PreparedWrite, TableChange } from '../spi/table-wr
 import { mayAdopt, type ChangeTargets, type ChangeTargetsDeps } from './change-targets.ts'
 import type { LakeFolders } from './lake-folders.ts'
 import type { ListedFiles } from './lake-files.ts'
-import { committedVersion, type Instant, type Manifest, type ManifestContent } from './manifest.ts'
+import { ADOPTED_ID, committedVersion, type Instant, type Manifest, type ManifestContent } from './manifest.ts'
 import { adoptedContent } from './manifest-table.ts'
 import { factsOf } from './plain-table.ts'
-import { adoption, conflict, nextContent, nextManifest, type Before } from './next-content.ts'
+import { adoption, conflict, nextContent, nextManifest, versionAfter, type Before } from './next-content.ts'
 import { createVersion, makeFolder, readNewest, relativeFolder, syncFolder, type OnStep } from './version-chain.ts'
 import { newestIn, visibleContent } from './visibility.ts'
 
@@ -209,14 +209,16 @@ export class LakeCommits {
 
   /** Makes the manifest of an object under its new name. Its versions go on counting. */
   async #moveTo(folder: string, prepared: PreparedWrite, old: Manifest, since: Instant, from: string): Promise<void> {
-    const content = movedContent(old.content, from)
+    const content = movedContent(old.content, from, prepared)
     await this.#commitVersion(
       folder,
       prepared,
-      ({ visible, plainData }) => {
+      ({ newest, visible, plainData }) => {
         if (plainData || (visible && visible.kind !== 'dropped'))
           throw conflict(`'${this.#relative(folder)}' was created by another writer`)
-        return { ...content, since }
+        if (content.kind === 'view') return { ...content, since }
+        // A change of rows that was analyzed before is refused: another table may have had this name.
+        return { ...content, changedAt: versionAfter(newest, old.version), since }
       },
       old.version,
     )
@@ -247,11 +249,17 @@ export class LakeCommits {
 }
 
 /** The object as it is under its new name. @param from its old folder, relative to the location */
-function movedContent(content: ManifestContent, from: string): ManifestContent & { kind: 'table' | 'view' } {
+function movedContent(
+  content: ManifestContent,
+  from: string,
+  { queryId }: PreparedWrite,
+): ManifestContent & { kind: 'table' | 'view' } {
   switch (content.kind) {
     case 'table': {
       const { until: _, adopted, ...table } = content
-      return { ...table, ...(adopted && { adopted: { ...adopted, folder: adopted.folder ?? from } }) }
+      // Two adopted tables could otherwise exchange their names unnoticed.
+      const id = table.id === ADOPTED_ID ? `${ADOPTED_ID} ${queryId} ${from}` : table.id
+      return { ...table, id, ...(adopted && { adopted: { ...adopted, folder: adopted.folder ?? from } }) }
     }
     case 'view': {
       const { until: _, ...view } = content

@@ -18,7 +18,7 @@ import { createFileFactsCache } from './file-facts.ts'
 import { createLakeFolders, type NamedObject } from './lake-folders.ts'
 import { lakeSplitSchema } from './lake-split.ts'
 import { createLakeWriter } from './lake-writer.ts'
-import type { Manifest, TableContent } from './manifest.ts'
+import { ADOPTED_ID, type Manifest, type TableContent } from './manifest.ts'
 import { changed, manifestPaths, manifestSplits, manifestStatistics, storedColumns } from './manifest-table.ts'
 import { partitionStatistics } from './partition-pruning.ts'
 import { factsOf, foundSplits, snapshotId, tableColumns, type FoundFiles } from './plain-table.ts'
@@ -153,6 +153,7 @@ function createLake(
       table,
       kind: 'TABLE',
       handle,
+      id: ADOPTED_ID,
       snapshot,
       ...withPartitionKeys(
         tableColumns(found).map((column) => ({ ...column, nullable: true })),
@@ -317,6 +318,7 @@ function manifestTable(schema: string, table: string, { version, content }: Mani
         table,
         kind: 'TABLE',
         handle: { schema, table, version, id: content.id },
+        id: content.id,
         version,
         snapshot: `${content.id} ${version}`,
         ...withPartitionKeys(

@@ -21,8 +21,9 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
   const targets = new ChangeTargets(deps)
   const commits = new LakeCommits({ ...deps, targets })
   return {
-    async begin(queryId, change) {
+    async begin(queryId, change, analyzed) {
       const resolved = await targets.resolve(change)
+      if (analyzed) targets.checkAnalyzed(change, resolved, analyzed)
       await targets.checkPlace(change)
       if (change.kind === 'renameTable' || change.kind === 'renameView') await targets.checkPlace(change.to)
       if (change.kind === 'renameSchema') await targets.checkPlace({ schema: change.to })
@@ -31,7 +32,7 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
     ...createAttempts(folders, deps.inspect),
     async prepare(target, files) {
       const { change } = target
-      const resolved = await targets.resolve(change, target.baseVersion)
+      const resolved = await targets.resolve(change, target)
       if (target.tableId !== resolved.tableId) throw gone(`Table '${targets.nameOf(change)}'`)
       await ('table' in change && mayAdopt(change) ? targets.checkObject(change) : targets.checkPlace(change))
       const cascade =

@@ -10,7 +10,7 @@ import {
   type TableFile,
 } from './manifest.ts'
 import { filesToRewrite, withRemovals, withoutDeadFiles } from './removals.ts'
-import { newColumns, newTableParts } from './table-columns.ts'
+import { newColumns, newTableParts, takesFiles } from './table-columns.ts'
 
 /** The first version of a table whose files were there before; no query committed it. */
 export function adoption(content: TableContent, now: number): Manifest {
@@ -28,7 +28,7 @@ export function nextManifest(
   now: number,
   above = 0,
 ): Manifest {
-  const version = Math.max(versionAfter(newest), above + 1)
+  const version = versionAfter(newest, above)
   const all = [...(newest?.committed ?? []), { queryId, version, time: now }]
   const committed = all.filter(
     ({ time }, index) => index >= all.length - REMEMBERED_COUNT || time > now - REMEMBERED_MILLIS,
@@ -36,8 +36,8 @@ export function nextManifest(
   return { format: 2, version, time: now, committed, content }
 }
 
-function versionAfter(newest: Manifest | undefined): number {
-  return (newest?.version ?? 0) + 1
+export function versionAfter(newest: Manifest | undefined, above = 0): number {
+  return Math.max(newest?.version ?? 0, above) + 1
 }
 
 /** The state of a name before its next version. */
@@ -85,8 +85,9 @@ export function nextContent(
     }
     case 'insert': {
       const content = sameTable(visible, prepared)
-      const files = tableFiles(prepared.files, folder, prepared.fileSchema ?? content.fileSchema)
-      checkNotNull(content, files, change)
+      const { fileSchema = content.fileSchema } = prepared
+      const files = tableFiles(prepared.files, folder, fileSchema)
+      if (files.length > 0 && !takesFiles(content, fileSchema)) throw conflict(`Columns of table '${nameOf(change)}' were changed by another writer`) // prettier-ignore
       return { ...content, files: [...content.files, ...files] }
     }
     case 'changeRows': {
@@ -147,15 +148,6 @@ function unchangedTable(visible: ManifestContent | undefined, prepared: Prepared
   const content = sameTable(visible, prepared)
   if (content.changedAt > prepared.baseVersion) throw conflict(`Rows of table '${nameOf(prepared.change)}' were changed by another writer`) // prettier-ignore
   return content
-}
-
-/** Refuses new rows without a value for a NOT NULL column: it was added to the empty table after the insert had begun. */
-function checkNotNull({ columns, schemas }: TableContent, files: readonly TableFile[], change: TableChange): void {
-  for (const number of new Set(files.map(({ schema }) => schema))) {
-    const written = new Set(schemas.find(({ id }) => id === number)?.columns.map(({ id }) => id))
-    const missing = columns.find(({ id, nullable }) => !nullable && !written.has(id))
-    if (missing) throw conflict(`NOT NULL column '${missing.name}' of '${nameOf(change)}' was added by another writer`)
-  }
 }
 
 function commented(

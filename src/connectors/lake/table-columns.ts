@@ -48,6 +48,24 @@ function unusedName(name: string, id: number, used: ReadonlySet<string>): string
   return physical
 }
 
+/**
+ * Whether the rows of a new file are rows of the table as it is now: each of their values still has its column, and
+ * columns that the file lacks accept NULL. Names and wider types make no difference.
+ * @param fileSchema the number of the file's schema
+ */
+export function takesFiles(
+  { columns, schemas }: Pick<TableContent, 'columns' | 'schemas'>,
+  fileSchema: number,
+): boolean {
+  const written = new Set(schemas.find(({ id }) => id === fileSchema)?.columns.map(({ id }) => id))
+  const ids = new Set(columns.map(({ id }) => id))
+  return (
+    written.size > 0 &&
+    [...written].every((id) => ids.has(id)) &&
+    columns.every(({ id, nullable }) => nullable || written.has(id))
+  )
+}
+
 /** Whether row ids cannot be read: a file of the first format has a column with a name that the reader needs. */
 export function hidesRowIds({ schemas }: TableContent): boolean {
   return schemas.some(({ columns }) => columns.some(({ physical }) => RESERVED.has(physical)))

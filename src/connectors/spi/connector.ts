@@ -189,6 +189,8 @@ export interface ConnectorTable extends SchemaTableName {
   }
   /** The properties that the administrator has fixed, by name, as SHOW CREATE TABLE shows them. */
   readonly properties?: Readonly<Record<string, string | number | boolean | readonly string[]>>
+  /** Identifies the table among all tables that ever have its name; absent for connectors that write no rows. */
+  readonly id?: string
   /** The manifest version the handle names, for connectors that have versions. */
   readonly version?: number
   /** Identifies the rows of the handle: the text changes when the rows may have changed. Absent: unknown. */

@@ -31,15 +31,18 @@ export interface ConnectorWriter extends ChangeCommits, WrittenRows {
 export interface ChangeCommits {
   /**
    * Checks that the change can be made now and resolves it; has no effect. `queryId` names the folders of the attempts.
+   * @param analyzed for a change with rows of an existing table: the table as the rows were analyzed for it
    * @throws EngineError SCHEMA_NOT_FOUND, SCHEMA_ALREADY_EXISTS, SCHEMA_NOT_EMPTY, TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS,
-   *   COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, NOT_SUPPORTED
+   *   COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, NOT_SUPPORTED; TRANSACTION_CONFLICT with retry 'anew' when the rows do
+   *   not fit the table that has the name now: the statement can be analyzed again
    */
-  begin(queryId: QueryId, change: TableChange): Promise<WriteTarget>
+  begin(queryId: QueryId, change: TableChange, analyzed?: AnalyzedTable): Promise<WriteTarget>
   /**
    * The content of WritePrepared. Checks names again.
    * @throws EngineError as `begin`; TRANSACTION_CONFLICT when the table is not the table that `begin` found. With retry
    *   'anew': rows of the table were removed, or its columns altered, after the version that the rows of the change were
-   *   made from. The statement can be planned again.
+   *   made from; or inserted rows lack a column that must not be NULL, or have a column that was dropped. The statement
+   *   can be planned again.
    */
   prepare(target: WriteTarget, files: readonly WrittenFile[]): Promise<PreparedWrite>
   /**
@@ -186,6 +189,13 @@ const tableChangeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('rewriteTable'), schema: z.string(), table: z.string(), version: readVersion }),
 ])
 export type TableChange = z.infer<typeof tableChangeSchema>
+
+/** The table that had a name when a statement was analyzed. */
+export interface AnalyzedTable {
+  /** See `ConnectorTable.id`. */
+  readonly id?: string
+  readonly columns: readonly Pick<StoredColumn, 'name' | 'type' | 'nullable'>[]
+}
 
 /** A column of written rows. */
 const targetColumnSchema = storedColumnSchema.extend({

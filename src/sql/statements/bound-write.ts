@@ -1,5 +1,5 @@
 import type { ConnectorAbilities, ConnectorTable } from '../../connectors/spi/connector.ts'
-import type { TableChange } from '../../connectors/spi/table-writer.ts'
+import type { AnalyzedTable, TableChange } from '../../connectors/spi/table-writer.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ErrorName } from '../../shared/error-table.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
@@ -45,6 +45,15 @@ export async function findObject(
   const name = qualify(written, input.session)
   const found = await input.metadata.table(name.catalog, name.schema, name.table)
   return { name, found, exists: found !== undefined }
+}
+
+/** The parts of a table that the connector compares before it takes rows. */
+export function asAnalyzed({ id, columns }: ConnectorTable): AnalyzedTable {
+  const visible = columns.filter(({ hidden }) => hidden !== true)
+  return {
+    ...(id !== undefined && { id }),
+    columns: visible.map(({ name, type, nullable }) => ({ name, type, nullable })),
+  }
 }
 
 /** Completes the name of a schema from the session. */

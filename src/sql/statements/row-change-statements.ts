@@ -8,7 +8,7 @@ import { boundRows, resultColumn } from '../bound-rows.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { Merge, Statement, TableExecute } from '../syntax/ast-statements.ts'
 import { BIGINT } from '../types/sql-type.ts'
-import { allow, definition, findObject, type BoundWrite, type NeededAbility } from './bound-write.ts'
+import { allow, asAnalyzed, definition, findObject, type BoundWrite, type NeededAbility } from './bound-write.ts'
 
 const OPERATIONS = { Delete: 'DELETE', Update: 'UPDATE', Merge: 'MERGE' } as const
 const CHANGES_ROWS: NeededAbility = { ability: 'rowChanges', doing: 'modifying table rows' }
@@ -52,6 +52,7 @@ async function change(input: StatementInput, node: RowChange, rows: RowAnalysis)
   return {
     ...definition(name.catalog, operation, changed, {}),
     queryType: operation,
+    ...(found && { analyzedTable: asAnalyzed(found) }),
     columns: [resultColumn('rows', BIGINT, input.session)],
     writes,
     warnings: analysis.warnings,
@@ -135,6 +136,7 @@ async function rewrite(input: StatementInput, node: TableExecute, rows: RowAnaly
       {},
     ),
     queryType,
+    ...(found && { analyzedTable: asAnalyzed(found) }),
     columns: [resultColumn('rows', BIGINT, input.session)],
     source: { ...source, query: { ...source.query, node: rewritten, wholeTable: true } },
   }

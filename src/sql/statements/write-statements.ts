@@ -28,6 +28,7 @@ import type { StatementInput } from '../statement-input.ts'
 import { analyzeAlter, isAlterStatement, type AlterStatement } from './alter-statements.ts'
 import {
   allow,
+  asAnalyzed,
   definition,
   findObject,
   schemaName,
@@ -223,6 +224,7 @@ async function insert(input: StatementInput, node: Insert, analysis: QueryAnalys
   return {
     ...definition(name.catalog, 'INSERT', { kind: 'insert', schema: name.schema, table: name.table }, {}),
     queryType: 'INSERT',
+    ...(found && { analyzedTable: asAnalyzed(found) }),
     columns: [resultColumn('rows', BIGINT, input.session)],
     writes: written,
     warnings: analysis.warnings,

@@ -106,6 +106,24 @@ describe('A table of plain files with a new name', () => {
   })
 })
 
+describe('Two tables of plain files that exchange their names', () => {
+  it('take no rows of an insert that was begun for the other table', async () => {
+    const location = mkdtempSync(join(root, 'plain-'))
+    for (const table of ['t', 'u']) cpSync(join(FIRST_FORMAT, 'shop/plain/1.csv'), join(location, `s/${table}/1.csv`))
+    const writes = tableWrites(emptyLake(location), duckdb)
+    const insert = { kind: 'insert', schema: 's', table: 't' } as const
+    const target = await writes.writer.begin(writes.nextQuery(), insert)
+    for (const [table, to] of [
+      ['t', 'x'],
+      ['u', 't'],
+      ['x', 'u'],
+    ] as const)
+      // prettier-ignore
+      await writes.write({ kind: 'renameTable', schema: 's', table, to: { schema: 's', table: to } })
+    await expect(writes.writer.prepare(target, [])).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
+  })
+})
+
 describe('A change of two names that is interrupted at any step', () => {
   const moves: readonly TableChange[] = [
     { kind: 'renameTable', schema: 's', table: 't', to: { schema: 's', table: 'u' } },

@@ -137,7 +137,8 @@ async function begin(
   let analyzed = first
   for (let analyses = 1; ; analyses++) {
     try {
-      return { target: await writerOf(deps.catalogs, analyzed.catalog).begin(run.queryId, analyzed.change), analyzed }
+      const writer = writerOf(deps.catalogs, analyzed.catalog)
+      return { target: await writer.begin(run.queryId, analyzed.change, analyzed.analyzedTable), analyzed }
     } catch (error) {
       if (analyses === MOST_ANALYSES || howToRetry(error) !== 'anew' || !analyzed.source) throw error
       run.signal.throwIfAborted()
