@@ -15,6 +15,8 @@ import type { CoordinatorBase } from './wire-base.ts'
 const METADATA_MS = { healthy: 10_000, other: 3_000 } as const
 /** The most bytes of an answer about metadata. */
 const METADATA_BYTES = 16 * 1024 * 1024
+/** The most rows of an answer about metadata. */
+const METADATA_ROWS = 400_000
 
 /** Makes the part that sends statements to clusters; undefined where no clusters are configured. */
 export function wireDelegation(
@@ -29,10 +31,9 @@ export function wireDelegation(
     clusters,
     local: base.localCatalogs,
     connect: createTrinoConnector,
-    runOnCluster: (cluster, sql, user) => {
-      const withinMs = cluster.health === 'HEALTHY' ? METADATA_MS.healthy : METADATA_MS.other
-      return runOnCluster(relay, cluster, { sql, user, withinMs, mostBytes: METADATA_BYTES })
-    },
+    withinMs: ({ health }) => (health === 'HEALTHY' ? METADATA_MS.healthy : METADATA_MS.other),
+    runOnCluster: (cluster, sql, user, withinMs) =>
+      runOnCluster(relay, cluster, { sql, user, withinMs, mostBytes: METADATA_BYTES, mostRows: METADATA_ROWS }),
     now: clock.monotonicMs,
   })
   base.useClusters(catalogs)

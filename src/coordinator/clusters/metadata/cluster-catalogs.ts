@@ -49,6 +49,8 @@ export interface ClusterCatalogsDeps {
   readonly local: Catalogs
   /** Makes the connector of a catalog of a group. */
   readonly connect: (catalog: ConnectedCatalog) => Connector
+  /** How long a statement about metadata may take at a cluster, milliseconds. */
+  readonly withinMs: (cluster: ClusterView) => number
   readonly runOnCluster: ClusterMetadataDeps<ClusterView>['runOnCluster']
   /** Milliseconds, monotonic. */
   readonly now: () => number
@@ -58,7 +60,7 @@ export interface ClusterCatalogsDeps {
 const FIRST_LIST_MS = 5_000
 
 export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalogs {
-  const { clusters, local, connect, runOnCluster, now } = deps
+  const { clusters, local, connect, withinMs, runOnCluster, now } = deps
   const groups = new Map<string, ClusterMetadata<ClusterView>>()
   const localNames = new Set(local.names())
   /** The catalogs of lists that this server does not have. */
@@ -69,8 +71,9 @@ export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalog
     if (known) return known
     const made = createClusterMetadata<ClusterView>({
       group,
+      nameOf: ({ name }) => name,
       // A cluster whose file has changed is another cluster.
-      nameOf: ({ name, digest }) => `${name} ${digest}`,
+      keyOf: ({ name, digest }) => `${name} ${digest}`,
       // A cluster that seems to be away is asked if there is no other: its checks may fail on a busy machine.
       open: (catalog) =>
         clusters
@@ -78,6 +81,7 @@ export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalog
           .filter(({ group: of, state }) => of === group && state === 'ACTIVE')
           .filter((cluster) => hasCatalog(cluster, catalog))
           .toSorted((a, b) => Number(isOpen(b)) - Number(isOpen(a)) || a.running / a.weight - b.running / b.weight),
+      withinMs,
       runOnCluster,
       now,
     })

@@ -6,6 +6,7 @@ import { inSlices } from '../../../security/rules/read-in-slices.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { howToRetry, QuipuError } from '../../../shared/quipu-error.ts'
 import { printText, printQuoted } from '../../../sql/syntax/print-names.ts'
+import { QueueFull, ReadQueue } from './read-queue.ts'
 import { createRecentValues, type ChangedScope, type MetadataScope } from './recent-values.ts'
 
 /**
@@ -32,38 +33,65 @@ export interface ClusterMetadata<C> {
 
 export interface ClusterMetadataDeps<C> {
   readonly group: string
+  /** The name of a cluster, for messages. */
   readonly nameOf: (cluster: C) => string
+  /** A text that only this cluster has, as its file is now. */
+  readonly keyOf: (cluster: C) => string
   /** The clusters of the group that may be asked about a catalog, the best first. */
   readonly open: (catalog: string) => readonly C[]
   /**
    * Runs a statement at a cluster, within limits.
    * @param user undefined: the user of this gateway
+   * @param withinMs how long it may take, milliseconds
    * @returns the rows in the protocol's JSON values
    * @throws EngineError for an error that the cluster answers with; an error that may be retried if it does not answer
    */
-  readonly runOnCluster: (cluster: C, sql: string, user: string | undefined) => Promise<readonly (readonly unknown[])[]>
+  readonly runOnCluster: (
+    cluster: C,
+    sql: string,
+    user: string | undefined,
+    withinMs: number,
+  ) => Promise<readonly (readonly unknown[])[]>
+  /** How long a statement may take at a cluster, milliseconds, with the time that it waits for others. */
+  readonly withinMs: (cluster: C) => number
   /** Milliseconds, monotonic. */
   readonly now: () => number
 }
 
-/** The number of statements for metadata that run at a group at the same time. */
-const MOST_READS = 8
+/** The statements about metadata that run at a group at the same time, and those that may wait. */
+const READS = { atOnce: 8, mostWaiting: 1_000, mostWaitingOfUser: 128 } as const
+const MIB = 1024 * 1024
+/** The memory of the values of a group, bytes. */
+const MEMORY = { lists: 8 * MIB, schemas: 4 * MIB, tables: 16 * MIB, columns: 36 * MIB } as const
+/** The memory that a row of a value takes besides its texts, bytes. */
+const ROW_BYTES = 100
+/** The most characters of a comment and of a type. A longer comment is left out. */
+const MOST_TEXT = 64_000
+/** The type of a column whose type has too long a text. No server has a type with this name. */
+const OVERSIZED = 'oversized'
 /** A list with more catalogs is not credible, and each statement looks through them. */
 const MOST_CATALOGS = 1_000
 
 export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterMetadata<C> {
-  const { group, nameOf, open, runOnCluster, now } = deps
-  const gate = new Gate(MOST_READS)
-  // A group that is away is found out without a request, so its next statement may try again at once.
-  const isRemembered = (error: unknown): boolean => !(error instanceof GroupAway)
-  const lists = createRecentValues<ReadonlySet<string>>({ weightOf: ({ size }) => size, now, staleMs: Infinity })
-  const schemas = createRecentValues<readonly string[]>({ weightOf: ({ length }) => length, now, isRemembered })
-  const tables = createRecentValues<readonly SchemaTableName[]>({ weightOf: ({ length }) => length, now, isRemembered })
-  const columns = createRecentValues<ColumnsByTable>({ weightOf: columnCount, now, isRemembered })
+  const { group, nameOf, keyOf, open, withinMs, runOnCluster, now } = deps
+  const queue = new ReadQueue({ ...READS, now })
+  // A group that is away or busy is found out without a request, so its next statement may try again at once.
+  const isRemembered = (error: unknown): boolean => !(error instanceof GroupAway || error instanceof QueueFull)
+  const kept = <T>(what: keyof typeof MEMORY, weightOf: (value: T) => number) => ({
+    weightOf,
+    mostBytes: MEMORY[what],
+    now,
+    isRemembered,
+  })
+  const lists = createRecentValues<ReadonlySet<string>>({ ...kept('lists', bytesOfNames), staleMs: Infinity })
+  const schemas = createRecentValues<readonly string[]>(kept('schemas', bytesOfNames))
+  const tables = createRecentValues<readonly SchemaTableName[]>(kept('tables', bytesOfTables))
+  const columns = createRecentValues<ColumnsByTable>(kept('columns', bytesOfColumns))
 
   const listRead = (cluster: C) => async (): Promise<ReadonlySet<string>> => {
     try {
-      const rows = await gate.run(() => runOnCluster(cluster, 'SHOW CATALOGS', undefined))
+      // It runs once at a time at each cluster, and does not wait for other reads.
+      const rows = await runOnCluster(cluster, 'SHOW CATALOGS', undefined, withinMs(cluster))
       const names = new Set(namesOf(await checkedRows(rows, nameRow, nameOf(cluster), 'SHOW CATALOGS')))
       if (names.size <= MOST_CATALOGS) return names
       throw new EngineError('REMOTE_TASK_ERROR', `Cluster ${nameOf(cluster)} lists more than ${MOST_CATALOGS} catalogs`)
@@ -81,12 +109,15 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
   ): Promise<readonly T[]> {
     const [first, second] = open(catalog)
     if (first === undefined) throw new GroupAway('No cluster of the group is active')
-    const at = async (cluster: C): Promise<readonly T[]> =>
-      checkedRows(await gate.run(() => runOnCluster(cluster, sql, user)), row, nameOf(cluster), sql)
+    const at = async (cluster: C): Promise<readonly T[]> => {
+      const rows = await queue.run(user, withinMs(cluster), (leftMs) => runOnCluster(cluster, sql, user, leftMs))
+      return checkedRows(rows, row, nameOf(cluster), sql)
+    }
     try {
       return await at(first)
     } catch (error) {
-      if (second === undefined || error instanceof EngineError || howToRetry(error) === 'never') throw error
+      const isBusy = error instanceof QueueFull
+      if (second === undefined || isBusy || error instanceof EngineError || howToRetry(error) === 'never') throw error
       return at(second)
     }
   }
@@ -98,7 +129,10 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
     } catch (cause) {
       if (cause instanceof EngineError || !(cause instanceof QuipuError)) throw cause
       if (cause.retry === 'never') throw new EngineError('REMOTE_TASK_ERROR', cause.message, { cause })
-      const message = `No cluster of the group '${group}' answers, so its catalogs are not known: try again later`
+      const message =
+        cause instanceof QueueFull
+          ? `Too many statements about metadata wait for the group '${group}': try again later (${cause.message})`
+          : `No cluster of the group '${group}' answers, so its catalogs are not known: try again later`
       throw new EngineError('NO_NODES_AVAILABLE', message, { cause, retry: 'later' })
     }
   }
@@ -135,8 +169,8 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
   }
 
   return {
-    catalogs: (cluster) => lists.last({ cluster: nameOf(cluster) }, listRead(cluster)),
-    listed: (cluster) => lists.settled({ cluster: nameOf(cluster) }),
+    catalogs: (cluster) => lists.last({ cluster: keyOf(cluster) }, listRead(cluster)),
+    listed: (cluster) => lists.settled({ cluster: keyOf(cluster) }),
     of,
     drop(changed) {
       if (changed.catalog === undefined) lists.drop(changed)
@@ -156,30 +190,6 @@ class NoList extends QuipuError {
 
   constructor(cause: unknown) {
     super('The cluster did not list its catalogs', { cause })
-  }
-}
-
-/** Lets a number of calls run at a time; others wait in the order in which they came. */
-class Gate {
-  readonly #most: number
-  #running = 0
-  readonly #waiting: (() => void)[] = []
-
-  constructor(most: number) {
-    this.#most = most
-  }
-
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running < this.#most) this.#running++
-    // A call that ends passes its room on to the first that waits.
-    else await new Promise<void>((resolve) => void this.#waiting.push(resolve))
-    try {
-      return await work()
-    } finally {
-      const next = this.#waiting.shift()
-      if (next) next()
-      else this.#running--
-    }
   }
 }
 
@@ -229,23 +239,44 @@ function tableOf([schema, table, type]: z.output<typeof tableRow>): SchemaTableN
   return { schema: schema.toLowerCase(), table: table.toLowerCase(), kind: type === 'VIEW' ? 'VIEW' : 'TABLE' }
 }
 
-function columnsByTable(rows: readonly z.output<typeof columnRow>[]): ColumnsByTable {
+/** The number of columns that are converted in one pass of the event loop. */
+const A_SLICE = 10_000
+
+async function columnsByTable(rows: readonly z.output<typeof columnRow>[]): Promise<ColumnsByTable> {
   const byTable = new Map<string, ConnectorColumn[]>()
-  for (const [table, name, type, nullable, comment, extra] of rows) {
+  for (const [at, [table, name, type, nullable, comment, extra]] of rows.entries()) {
+    if (at % A_SLICE === A_SLICE - 1) await nextLoopPass()
     const key = table.toLowerCase()
     const columns = byTable.get(key) ?? []
     byTable.set(key, columns)
     columns.push({
       name: name.toLowerCase(),
-      type,
+      type: type.length > MOST_TEXT ? OVERSIZED : type,
       nullable: nullable === 'YES',
-      ...(comment && { comment }),
+      ...(comment && comment.length <= MOST_TEXT && { comment }),
       ...(extra === PARTITION_KEY && { partitionKey: true }),
     })
   }
   return byTable
 }
 
-function columnCount(byTable: ColumnsByTable): number {
-  return [...byTable.values()].reduce((sum, { length }) => sum + length, 0)
+const bytesOf = (...texts: readonly string[]): number => texts.reduce((sum, { length }) => sum + 2 * length, ROW_BYTES)
+
+function bytesOfNames(names: Iterable<string>): number {
+  let bytes = 0
+  for (const name of names) bytes += bytesOf(name)
+  return bytes
+}
+
+function bytesOfTables(tables: readonly SchemaTableName[]): number {
+  return tables.reduce((sum, { schema, table }) => sum + bytesOf(schema, table), 0)
+}
+
+function bytesOfColumns(byTable: ColumnsByTable): number {
+  let bytes = 0
+  for (const [table, columns] of byTable) {
+    bytes += bytesOf(table)
+    for (const { name, type, comment = '' } of columns) bytes += bytesOf(name, type, comment)
+  }
+  return bytes
 }

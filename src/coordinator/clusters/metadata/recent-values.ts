@@ -39,8 +39,10 @@ export interface RecentValues<T> {
 }
 
 export interface RecentValuesOptions<T> {
-  /** The memory that a value takes, in rows; one more is added, so that empty values count too. */
+  /** The memory that a value takes, bytes. That of its scope is added. */
   readonly weightOf: (value: T) => number
+  /** The most bytes of all values together. The value that was read last is kept even if it has more. */
+  readonly mostBytes: number
   /** Milliseconds, monotonic. */
   readonly now: () => number
   /**
@@ -56,8 +58,11 @@ const FRESH_MS = 60_000
 const STALE_MS = 600_000
 /** After a failed read its outcome is given for this time, so that not every statement waits for the cluster. */
 const ASK_AGAIN_MS = 5_000
-const MOST_ROWS = 200_000
 const MOST_FAILURES = 1_000
+/** The failure of a read with longer names is not remembered. */
+const MOST_FAILURE_KEY = 1_000
+/** The memory that each value takes besides its texts, bytes. */
+const ENTRY_BYTES = 300
 
 interface Entry<T> {
   readonly scope: MetadataScope
@@ -81,24 +86,33 @@ interface Failure {
 }
 
 export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentValues<T> {
-  const { weightOf, now, staleMs = STALE_MS, isRemembered = () => true } = options
+  const { weightOf, mostBytes, now, staleMs = STALE_MS, isRemembered = () => true } = options
   /** In the order of their last use: the first ones are removed when there is no room. */
   const entries = new Map<string, Entry<T>>()
   const reads = new Map<string, { readonly run: Read; readonly value: Promise<T> }>()
   const failures = new Map<string, Failure>()
   let weight = 0
+  let sweptAt = now()
 
   function remove(key: string): void {
     weight -= entries.get(key)?.weight ?? 0
     entries.delete(key)
   }
 
+  /** Removes the values that are too old to be given. */
+  function sweep(): void {
+    if (now() - sweptAt < FRESH_MS) return
+    sweptAt = now()
+    for (const [key, { readAt }] of entries) if (sweptAt - readAt >= staleMs) remove(key)
+  }
+
   function put(key: string, entry: Entry<T>): void {
     remove(key)
+    sweep()
     entries.set(key, entry)
     weight += entry.weight
     for (const oldest of entries.keys()) {
-      if (weight <= MOST_ROWS || oldest === key) break
+      if (weight <= mostBytes || oldest === key) break
       remove(oldest)
     }
   }
@@ -109,7 +123,7 @@ export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentVa
       const value = await read()
       const readAt = now()
       if (!run.dropped)
-        put(key, { scope: run.scope, value, weight: 1 + weightOf(value), readAt, freshUntil: readAt + FRESH_MS })
+        put(key, { scope: run.scope, value, weight: weightIn(key, value), readAt, freshUntil: readAt + FRESH_MS })
       return value
     } catch (error) {
       const holds = before !== undefined && now() - before.readAt < staleMs
@@ -125,8 +139,10 @@ export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentVa
     }
   }
 
+  const weightIn = (key: string, value: T): number => ENTRY_BYTES + 2 * key.length + weightOf(value)
+
   function remember(key: string, scope: MetadataScope, error: unknown): void {
-    if (!isRemembered(error)) return
+    if (!isRemembered(error) || key.length > MOST_FAILURE_KEY) return
     if (failures.size >= MOST_FAILURES) failures.clear()
     failures.set(key, { scope, error, until: now() + ASK_AGAIN_MS })
   }

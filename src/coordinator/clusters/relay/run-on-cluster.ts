@@ -1,8 +1,6 @@
-import { z } from 'zod'
 import { endingAfter } from '../../../shared/deadline.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import { parseJson } from '../../../shared/parse-json.ts'
-import { readWhole } from './read-whole.ts'
+import { readRowsInSlices } from './rows-in-slices.ts'
 import { ClusterLost, type RelayPort, type RelayTarget, type RemoteUri } from './relay-port.ts'
 
 /** A small statement of this gateway, and its limits. */
@@ -14,37 +12,41 @@ export interface OwnStatement {
   readonly withinMs: number
   /** The most bytes of all its rows. */
   readonly mostBytes: number
+  /** The most rows. */
+  readonly mostRows: number
 }
 
-const rowsSchema = z.array(z.array(z.unknown()))
 const NEVER = new AbortController().signal
 
 /**
  * Runs a small statement of this gateway at a cluster. A statement that exceeds its limits is canceled there.
  * @returns the rows in the protocol's JSON values
  * @throws ClusterLost, also when the time is over; EngineError when the statement fails at the cluster, or its rows
- * take too many bytes
+ * are too many
  */
 export async function runOnCluster(
   relay: Pick<RelayPort, 'post' | 'fetch' | 'cancel'>,
   cluster: RelayTarget,
-  { sql, user, withinMs, mostBytes }: OwnStatement,
+  { sql, user, withinMs, mostBytes, mostRows }: OwnStatement,
 ): Promise<readonly (readonly unknown[])[]> {
   const limit = endingAfter(withinMs, NEVER)
   let uri: RemoteUri | undefined
   try {
     const rows: (readonly unknown[])[] = []
     ;({ uri } = await relay.post(cluster, { sql, user, headers: { 'x-trino-source': 'quipu' } }, limit.signal))
-    for (let left = mostBytes; uri !== undefined;) {
+    let bytes = 0
+    const take = (some: readonly (readonly unknown[])[], ofBytes: number): void => {
+      bytes += ofBytes
+      if (bytes > mostBytes) throw tooLarge(cluster.name, `${mostBytes} bytes of names`)
+      if (rows.length + some.length > mostRows) throw tooLarge(cluster.name, `${mostRows} names`)
+      for (const row of some) rows.push(row)
+    }
+    while (uri !== undefined) {
       const answer = await relay.fetch(cluster, uri, limit.signal)
-      const { rows: some, tail } = await readWhole(cluster.name, answer, left, () => tooLarge(cluster.name, mostBytes))
+      const tail = await readRowsInSlices(cluster.name, answer, take)
       if (tail.error) {
         uri = undefined
         throw new EngineError('GENERIC_INTERNAL_ERROR', `Cluster ${cluster.name}: ${tail.error.message}`)
-      }
-      if (some) {
-        left -= some.length
-        for (const row of readRows(cluster.name, some)) rows.push(row)
       }
       uri = answer.head.nextUri
     }
@@ -59,15 +61,9 @@ export async function runOnCluster(
   }
 }
 
-function readRows(cluster: string, bytes: Buffer): readonly (readonly unknown[])[] {
-  const read = rowsSchema.safeParse(parseJson(bytes.toString('utf8')))
-  if (read.success) return read.data
-  throw new ClusterLost(cluster, 'nonsense', 'its rows are not lists of values')
-}
-
-function tooLarge(cluster: string, mostBytes: number): EngineError {
+function tooLarge(cluster: string, limit: string): EngineError {
   return new EngineError(
     'EXCEEDED_LOCAL_MEMORY_LIMIT',
-    `Cluster ${cluster} lists more than ${mostBytes} bytes of names: ask for one schema or one table`,
+    `Cluster ${cluster} lists more than ${limit}: ask for one schema or one table`,
   )
 }

@@ -15,7 +15,7 @@ const tablesIn = (catalog: string, where = ''): string =>
 const TABLES = tablesIn('"hive"', ` WHERE table_schema = 'sales'`)
 
 /** A stand-in for the clusters of a group: it answers statements from a table of answers. */
-function standIn() {
+function standIn(withinMs = 600_000) {
   const answers: Record<string, readonly (readonly unknown[])[] | Error> = {
     'SHOW CATALOGS': [['hive'], ['system']],
     [SCHEMAS]: [['information_schema'], ['Sales']],
@@ -41,6 +41,8 @@ function standIn() {
   const made = createClusterMetadata<string>({
     group: 'big',
     nameOf: (name) => name,
+    keyOf: (name) => `${name} 0badc0de`,
+    withinMs: () => withinMs,
     open: () => [...(cluster === undefined ? [] : [cluster]), ...(second === undefined ? [] : [second])],
     async runOnCluster(name, sql, user) {
       asked.push(user === undefined ? `${name}: ${sql}` : `${user} at ${name}: ${sql}`)
@@ -130,6 +132,55 @@ describe('The metadata of a group of clusters', () => {
     expect(asked).toHaveLength(8)
     release()
     expect(await Promise.all(all)).toHaveLength(20)
+  })
+
+  it('is not waited for without an end behind other statements', async () => {
+    const { metadata, answers, hold } = standIn(5)
+    const release = hold()
+    for (let i = 0; i < 8; i++) answers[tablesIn('"hive"', ` WHERE table_schema = 's${i}'`)] = []
+    const all = Array.from({ length: 8 }, (_, i) => metadata.tables('hive', `s${i}`))
+    await expect(metadata.schemas('hive')).rejects.toMatchObject({
+      errorName: 'NO_NODES_AVAILABLE',
+      retry: 'later',
+      message: expect.stringContaining("Too many statements about metadata wait for the group 'big'") as string,
+    })
+    release()
+    await Promise.all(all)
+    expect(await metadata.schemas('hive')).toHaveLength(2)
+  })
+
+  it('has no comments that are too long, and names the type of a column whose type is too long', async () => {
+    const { metadata, answers } = standIn()
+    const long = 'x'.repeat(64_001)
+    answers[columnsOf('orders')] = [
+      ['orders', 'a', 'bigint', 'YES', long, null],
+      ['orders', 'b', `row(${long} bigint)`, 'YES', 'short', null],
+    ]
+    expect(await metadata.columns('hive', 'sales', 'orders')).toEqual([
+      { name: 'a', type: 'bigint', nullable: true },
+      { name: 'b', type: 'oversized', nullable: true, comment: 'short' },
+    ])
+  })
+
+  it('is kept up to a number of bytes', async () => {
+    const { metadata, answers, asked } = standIn()
+    const comment = 'x'.repeat(64_000)
+    const table = (i: number) => metadata.columns('hive', 'sales', `t${i}`)
+    for (let i = 0; i < 4; i++) {
+      answers[columnsOf(`t${i}`)] = Array.from({ length: 100 }, (_, at) => [
+        `t${i}`,
+        `c${at}`,
+        'x',
+        'YES',
+        comment,
+        null,
+      ])
+      await table(i)
+    }
+    await table(3)
+    expect(asked).toHaveLength(4)
+    await table(0)
+    expect(asked).toHaveLength(5)
   })
 
   it('is fresh for 60 seconds', async () => {
@@ -311,6 +362,18 @@ describe('The catalogs of a cluster', () => {
     await made.listed('trino-a')
     made.drop({ catalog: 'hive' })
     expect(made.catalogs('trino-a')).toEqual(new Set(['hive', 'system']))
+  })
+
+  it('are read while other statements about metadata take all the room', async () => {
+    const { made, metadata, answers, asked, hold } = standIn()
+    const release = hold()
+    for (let i = 0; i < 8; i++) answers[tablesIn('"hive"', ` WHERE table_schema = 's${i}'`)] = []
+    const all = Array.from({ length: 8 }, (_, i) => metadata.tables('hive', `s${i}`))
+    made.catalogs('trino-a')
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(asked).toContain('trino-a: SHOW CATALOGS')
+    release()
+    await Promise.all(all)
   })
 
   it('are refused if they are too many', async () => {

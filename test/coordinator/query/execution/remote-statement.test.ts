@@ -126,6 +126,7 @@ function bedOf(
       clusters: { list: () => clusters },
       local: { names: () => ['tpch'], get: () => undefined },
       connect: createTrinoConnector,
+      withinMs: () => 600_000,
       runOnCluster: ({ name }, sql) =>
         Promise.resolve(columns ?? []).then((rows) => {
           if (!columns || !sql.includes('.columns ')) throw new ClusterLost(name, 'unreachable', 'does not answer')

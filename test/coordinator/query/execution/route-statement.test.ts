@@ -46,6 +46,7 @@ function routeOf(sql: string, { rules = [], tables, cluster, later, there = HERE
     clusters: { list: () => [before!] },
     local: { names: () => ['lake', 'system'], get: () => undefined },
     connect: createTrinoConnector,
+    withinMs: () => 600_000,
     runOnCluster: async (_cluster, statement) =>
       ['ok', 'hidden', 't'].flatMap((table) =>
         statement.includes('.columns ') ? there.map(([name, type]) => [table, name, type, 'YES', null, null]) : [],
