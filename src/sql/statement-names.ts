@@ -16,6 +16,8 @@ export interface StatementNames {
   readonly reads: readonly NameAsWritten[]
   /** The tables and views that the statement changes, creates or drops. */
   readonly writes: readonly NameAsWritten[]
+  /** Whether DELETE, UPDATE or MERGE may read columns of the table that it changes: in conditions, or in new values. */
+  readonly readsChanged: boolean
   /** The catalogs that the statement names, including those without a table: `SHOW SCHEMAS FROM c`, `c.s.f(x)`. */
   readonly catalogs: readonly string[]
   /** Whether it uses the catalog of the session without naming it: `SHOW SCHEMAS`, `DROP SCHEMA s`. */
@@ -101,7 +103,15 @@ const IN_SESSION_CATALOG = new Set<Statement['kind']>([
 export function namesIn(parsed: ParsedStatement): StatementNames {
   const found = new Names()
   if (parsed.kind === 'invalid')
-    return { reads: [], writes: [], catalogs: [], usesSessionCatalog: false, kind: undefined, unresolved: true }
+    return {
+      reads: [],
+      writes: [],
+      readsChanged: false,
+      catalogs: [],
+      usesSessionCatalog: false,
+      kind: undefined,
+      unresolved: true,
+    }
   found.add(parsed.tree, parsed.inner)
   return found.all()
 }
@@ -116,6 +126,7 @@ class Names {
   readonly #reads = new Map<string, NameAsWritten>()
   readonly #writes = new Map<string, NameAsWritten>()
   readonly #catalogs = new Set<string>()
+  #readsChanged = false
   #usesSessionCatalog = false
   #kind: Statement['kind'] | undefined
   #unresolved = false
@@ -149,6 +160,7 @@ class Names {
     return {
       reads: [...this.#reads.values()],
       writes: [...this.#writes.values()],
+      readsChanged: this.#readsChanged,
       catalogs: [...this.#catalogs],
       usesSessionCatalog: this.#usesSessionCatalog,
       kind: this.#kind,
@@ -158,6 +170,7 @@ class Names {
 
   #addOwn(statement: Statement): void {
     this.#kind = statement.kind
+    this.#readsChanged = readsChanged(statement)
     for (const name of namesAt(statement, WRITTEN)) this.#table(partsOf(name), this.#writes)
     const [schemas, catalogs] = [namesAt(statement, SCHEMAS), namesAt(statement, CATALOGS)]
     for (const name of schemas) this.#catalogOf(partsOf(name), 2)
@@ -238,6 +251,24 @@ class Names {
 /** Whether a statement executes a text. An executed text must not do this. */
 function isExecuting({ kind }: Statement): boolean {
   return kind === 'Execute' || kind === 'ExecuteImmediate'
+}
+
+function readsChanged(statement: Statement): boolean {
+  switch (statement.kind) {
+    case 'Delete':
+      return statement.where !== undefined && hasNames(statement.where)
+    case 'Update':
+      return [statement.where, ...statement.assignments.map(({ value }) => value)].some((one) => one && hasNames(one))
+    case 'Merge':
+      return true
+    default:
+      return false
+  }
+}
+
+/** Whether an expression has a name, which may be one of a column. */
+function hasNames(node: AnyNode): boolean {
+  return node.kind === 'Identifier' || childrenOf(node).some(hasNames)
 }
 
 function namesAt(statement: Statement, fields: Fields): readonly (Identifier | QualifiedName)[] {

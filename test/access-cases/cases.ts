@@ -40,6 +40,9 @@ export const setup: readonly { readonly user: string; readonly sql: string }[] =
 /** Trino quotes the expression of the rules in its message; Quipu writes it only to the log. */
 const withheld = { differs: 'What is wrong within an expression of the rules its keeper alone is told' } as const
 
+/** The recorded connector cannot change rows. Trino's own TestAccessControl refuses such statements for one that can. */
+const asksConnector = { differs: 'Trino asks its connector before it checks the rights to read' } as const
+
 type More = Omit<AccessCase, 'rules' | 'user' | 'sql'>
 
 function asked(user: string, statements: readonly (string | readonly [string, More])[]): readonly AccessCase[] {
@@ -147,14 +150,11 @@ const forbiddenColumn = asked('ana', [
   'INSERT INTO w SELECT * FROM w',
   'INSERT INTO missing SELECT secret FROM t',
   "UPDATE w SET b = 'x' WHERE a = 1",
-  "UPDATE w SET a = 3 WHERE b = 'one'",
-  "DELETE FROM w WHERE b = 'one'",
+  ["UPDATE w SET a = 3 WHERE b = 'one'", asksConnector],
+  ["DELETE FROM w WHERE b = 'one'", asksConnector],
   'DELETE FROM w WHERE a = 7',
   'MERGE INTO w USING u ON w.a = u.id WHEN MATCHED THEN UPDATE SET a = 3',
-  [
-    "MERGE INTO w USING t ON w.a = t.id AND t.secret = 'x' WHEN NOT MATCHED THEN INSERT (a) VALUES (1)",
-    { differs: 'Trino asks its connector before it checks the rights to read the source' },
-  ],
+  ["MERGE INTO w USING t ON w.a = t.id AND t.secret = 'x' WHEN NOT MATCHED THEN INSERT (a) VALUES (1)", asksConnector],
   'MERGE INTO w USING t ON w.a = t.id WHEN MATCHED THEN DELETE',
   'TRUNCATE TABLE t',
   'DROP TABLE t',
@@ -458,12 +458,12 @@ const closedOut = asked('nora', [
   asked('ines', ["INSERT INTO w VALUES (3, 'x')"]),
   asked('uma', [
     'UPDATE w SET a = 1',
-    "UPDATE w SET a = 1 WHERE b = 'x'",
+    ["UPDATE w SET a = 1 WHERE b = 'x'", asksConnector],
     "UPDATE w SET a = 1, b = 'y'",
     'SELECT a FROM w',
     'DELETE FROM w',
   ]),
-  asked('dora', ['DELETE FROM w', 'DELETE FROM w WHERE a = 1', 'UPDATE w SET a = 1']),
+  asked('dora', ['DELETE FROM w', ['DELETE FROM w WHERE a = 1', asksConnector], 'UPDATE w SET a = 1']),
   asked('gita', ['SELECT count(*) FROM w', "INSERT INTO w VALUES (1, 'x')", 'CREATE VIEW x AS SELECT * FROM w']),
   asked('olga', [
     'CREATE VIEW v_mine AS SELECT * FROM t',

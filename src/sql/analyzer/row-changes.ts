@@ -14,9 +14,9 @@ import { analyzeExpression } from './expressions.ts'
 import { notNull } from './not-null.ts'
 import { outerJoinWithQueries } from './outer-join-queries.ts'
 import { analyzeRelation } from './relations.ts'
-import { qualify } from './resolve.ts'
+import { qualify, type TableName } from './resolve.ts'
 import { emptyScope, type Field, type Scope } from './scope.ts'
-import { withRowFilter } from './table-policies.ts'
+import { noteTargetReads, withRowFilter } from './table-policies.ts'
 import { scanTable } from './tables.ts'
 import type { ColumnId, ComputedColumn, Expr, JoinNode, RelationNode } from './tree.ts'
 import { isQuery, someExpr } from './walk.ts'
@@ -58,6 +58,7 @@ export function analyzeWrittenRows(context: AnalysisContext, node: RowStatement)
 
 /** The table whose rows change. */
 interface Target extends AnalyzedRelation {
+  readonly name: TableName
   readonly file: Expr
   readonly row: Expr
   readonly columns: readonly TargetColumn[]
@@ -81,7 +82,7 @@ function analyzeTarget(context: AnalysisContext, node: RowChange, alias?: Identi
   const columns = table.columns.flatMap(({ name: column, type, nullable, hidden }, i) =>
     hidden === true ? [] : [{ name: column, type: parseTypeText(type), nullable, column: seen.fields[i]!.column }],
   )
-  return { ...seen, file: columnOf(file, INTEGER), row: columnOf(row, BIGINT), columns }
+  return { ...seen, name, file: columnOf(file, INTEGER), row: columnOf(row, BIGINT), columns }
 }
 
 function findTarget(context: AnalysisContext, node: RowStatement, alias: Identifier | undefined) {
@@ -130,18 +131,21 @@ function written(
 
 const NO_CASE = constantOf(INTEGER, null)
 
-function filteredBy(context: AnalysisContext, target: Target, where: Expression | undefined): RelationNode {
-  if (where === undefined) return target.node
-  const predicate = analyzeCondition(context, where, scopeOf(target.fields), 'WHERE clause')
-  return { kind: 'filter', input: target.node, predicate }
+function conditionOf(context: AnalysisContext, target: Target, where: Expression | undefined): Expr | undefined {
+  return where && analyzeCondition(context, where, scopeOf(target.fields), 'WHERE clause')
+}
+
+function filteredBy(input: RelationNode, predicate: Expr | undefined): RelationNode {
+  return predicate === undefined ? input : { kind: 'filter', input, predicate }
 }
 
 // ---- DELETE and UPDATE
 
 function deletedRows(context: AnalysisContext, node: Delete): AnalyzedQuery {
   const target = analyzeTarget(context, node)
-  const rows = filteredBy(context, target, node.where)
-  return written(context, rows, target, {
+  const where = conditionOf(context, target, node.where)
+  noteTargetReads(context, target, [where])
+  return written(context, filteredBy(target.node, where), target, {
     change: [target.file, target.row, constantOf(BOOLEAN, false), NO_CASE],
     values: target.columns.map(({ type }) => constantOf(type, null)),
   })
@@ -149,7 +153,7 @@ function deletedRows(context: AnalysisContext, node: Delete): AnalyzedQuery {
 
 function updatedRows(context: AnalysisContext, node: Update): AnalyzedQuery {
   const target = analyzeTarget(context, node)
-  const rows = filteredBy(context, target, node.where)
+  const where = conditionOf(context, target, node.where)
   const scope = scopeOf(target.fields)
   const assigned = new Map<string, Expr>()
   for (const { name, value } of node.assignments) {
@@ -160,7 +164,8 @@ function updatedRows(context: AnalysisContext, node: Update): AnalyzedQuery {
   }
   const columns = [...assigned.keys()].map((name) => columnNamed(target, name)!)
   verifyTypes(context, node, "UPDATE table column types don't match SET expressions", columns, [...assigned.values()])
-  return written(context, rows, target, {
+  noteTargetReads(context, target, [where, ...assigned.values()])
+  return written(context, filteredBy(target.node, where), target, {
     change: [target.file, target.row, constantOf(BOOLEAN, true), NO_CASE],
     values: target.columns.map((column) => {
       const value = assigned.get(column.name)
@@ -213,6 +218,7 @@ function mergedRows(context: AnalysisContext, node: Merge): AnalyzedQuery {
   const fields = [...target.fields, ...source.fields]
   const condition = analyzeCondition(context, node.predicate, scopeOf(fields), 'The MERGE predicate')
   const cases = node.cases.map((one, number) => analyzeCase(context, node, one, { number, target, fields }))
+  noteTargetReads(context, target, [condition, ...cases.flatMap(({ condition: when, given }) => [when, ...given])])
   const inserts = cases.some(({ kind }) => kind === 'MergeInsert')
 
   const isMatched: Expr = { kind: 'not', type: BOOLEAN, value: { kind: 'isNull', type: BOOLEAN, value: target.file } }
@@ -256,6 +262,8 @@ function mergedRows(context: AnalysisContext, node: Merge): AnalyzedQuery {
 interface AnalyzedCase {
   readonly kind: MergeCase['kind']
   readonly condition: Expr | undefined
+  /** The values in the text of the case. */
+  readonly given: readonly Expr[]
   /** In the order of the table's columns; undefined for DELETE. */
   readonly values: readonly Expr[] | undefined
 }
@@ -276,7 +284,7 @@ function analyzeCase(
   const columns = columnsOfCase(context, merge, node, target)
   const { kind } = node
   const condition = node.condition && analyzeCondition(context, node.condition, scope, 'WHERE clause predicate')
-  if (node.kind === 'MergeDelete') return { kind, condition, values: undefined }
+  if (node.kind === 'MergeDelete') return { kind, condition, given: [], values: undefined }
   const expressions = node.kind === 'MergeInsert' ? node.values : node.assignments.map(({ value }) => value)
   const values = expressions.map((value) => assignedValue(context, value, scope, 'MERGE SET'))
   const message = `MERGE table column types don't match for MERGE case ${number}, SET expressions`
@@ -285,6 +293,7 @@ function analyzeCase(
   return {
     kind,
     condition,
+    given: values,
     values: target.columns.map((column) => {
       const value = assigned.get(column.name)
       if (value === undefined && kind === 'MergeUpdate') return columnOf(column.column, column.type)

@@ -13,7 +13,7 @@ import { analyzeExpression } from './expressions.ts'
 import { engineCall, textConstant } from './json-functions.ts'
 import type { Field, Scope } from './scope.ts'
 import type { ColumnId, ComputedColumn, Expr, RelationNode } from './tree.ts'
-import { collectDefined, visitStatementColumns } from './walk.ts'
+import { collectDefined, visitColumns, visitStatementColumns } from './walk.ts'
 
 /**
  * A table or view as the current user may see it: the row filter removes rows, column masks replace columns. Rights to
@@ -40,7 +40,8 @@ export function withPolicies(
 }
 
 /**
- * The rows of a table that the current user may see, for a statement that changes them: this needs no right to read.
+ * The rows of a table that the current user may see, for a statement that changes them. This needs no right to read the
+ * table, neither for the kept columns nor for the row filter; see `noteTargetReads` for columns in the statement.
  */
 export function withRowFilter(
   context: AnalysisContext,
@@ -49,7 +50,29 @@ export function withRowFilter(
   relation: AnalyzedRelation,
 ): AnalyzedRelation {
   const filter = context.access?.policies(name)?.filter
-  return filter === undefined ? relation : behindBarrier(context, node, name, relation, { filter, masks: new Map() })
+  return filter === undefined
+    ? relation
+    : behindBarrier(context, node, name, relation, { filter, masks: new Map() }, false)
+}
+
+/**
+ * Notes the columns of a changed table that the statement itself reads, for `checkReads`. A user learns what is stored
+ * there from a condition or a value with such a column.
+ * Source: Trino 476, StatementAnalyzer.visitDelete, visitUpdate and visitMerge; TestAccessControl.testUpdateAccessControl.
+ * @param expressions the conditions and values in the statement's text, without columns that are only kept
+ */
+export function noteTargetReads(
+  context: AnalysisContext,
+  { name, fields }: Pick<AnalyzedRelation, 'fields'> & { readonly name: ObjectName },
+  expressions: readonly (Expr | undefined)[],
+): void {
+  const { access } = context
+  if (access === undefined) return
+  // Some columns that the text names are not in its expressions, such as those in the SELECT of an EXISTS.
+  const read = new Set(context.read)
+  for (const expression of expressions) if (expression) visitColumns(expression, (id) => read.add(id))
+  const columns = namesOf({ fields })
+  if ([...columns.keys()].some((id) => read.has(id))) context.named.push({ access, name, columns, read })
 }
 
 function behindBarrier(
@@ -58,10 +81,11 @@ function behindBarrier(
   name: ObjectName,
   relation: AnalyzedRelation,
   { filter, masks }: NonNullable<ReturnType<NonNullable<AnalysisContext['access']>['policies']>>,
+  checked = true,
 ): AnalyzedRelation {
   const scope: Scope = { fields: relation.fields, parent: undefined, boundary: true }
   const expression = (kind: RuleKind, rule: RuleExpression, type: SqlType, column?: string): Expr =>
-    analyzeRule(context, { node, name, kind, rule, type, column }, scope)
+    analyzeRule(context, { node, name, kind, rule, type, column, checked }, scope)
   const where = filter === undefined ? undefined : expression('row filter', filter, BOOLEAN)
   const masked = new Map<ColumnId, ComputedColumn>()
   for (const { name: field, column, type } of relation.fields) {
@@ -96,7 +120,7 @@ export function withNewRowFilter(
   const filter = context.access?.policies(name)?.filter
   if (filter === undefined) return { node: rows, fields }
   const scope: Scope = { fields, parent: undefined, boundary: true }
-  const rule: Rule = { node, name, kind: 'row filter', rule: filter, type: BOOLEAN, column: undefined }
+  const rule: Rule = { node, name, kind: 'row filter', rule: filter, type: BOOLEAN, column: undefined, checked: true }
   const passes = analyzeRule(context, rule, scope)
   const refused = engineCall('u_raise', BOOLEAN, [
     textConstant('PERMISSION_DENIED: Access Denied: Cannot insert row that does not match a row filter'),
@@ -126,6 +150,8 @@ interface Rule {
   readonly type: SqlType
   /** The column of a mask; undefined for a row filter. */
   readonly column: string | undefined
+  /** Whether the rule's user needs the right to read the columns of the rule's table that the rule reads. */
+  readonly checked: boolean
 }
 
 const INVALID = { 'row filter': 'INVALID_ROW_FILTER', 'column mask': 'INVALID_COLUMN_MASK' } as const satisfies Record<
@@ -168,7 +194,7 @@ function analyzeRule(context: AnalysisContext, rule: Rule, scope: Scope): Expr {
   })()
   collectDefined(expr, context.ofRules)
   // The rule reads tables, including its own, as the user that the rule names.
-  context.named.push({ access: inner.access!, name, columns: namesOf(scope), read: inner.read })
+  if (rule.checked) context.named.push({ access: inner.access!, name, columns: namesOf(scope), read: inner.read })
   if (canCoerce(expr.type, type)) return castTo(expr, type)
   const wanted = kind === 'row filter' ? 'BOOLEAN' : typeName(type)
   const mismatch = `Expected ${text} to be of type ${wanted}, but was ${typeName(expr.type)}`

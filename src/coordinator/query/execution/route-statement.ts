@@ -318,10 +318,11 @@ function checkNames({ identity, survey, submission }: RoutedQuery, rightsOf: Rig
  * Checks the rights on all columns of every table that the statement names: which of them it reads is not known here.
  * @throws EngineError PERMISSION_DENIED
  */
-function checkAllColumns({ identity }: RoutedQuery, rightsOf: RightsOf, names: FullNames): void {
+function checkAllColumns({ identity, survey }: RoutedQuery, rightsOf: RightsOf, names: FullNames): void {
   const access = accessOf({ rightsOf, user: identity.user })
   for (const parts of [...names.reads, ...names.writes]) checkUnrestricted(rightsOf, identity, sendableName(parts))
-  for (const parts of names.reads) access?.checkSelect(sendableName(parts), new Set())
+  for (const parts of [...names.reads, ...(survey.readsChanged ? names.writes : [])])
+    access?.checkSelect(sendableName(parts), new Set())
 }
 
 /**

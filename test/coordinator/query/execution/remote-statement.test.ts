@@ -421,11 +421,33 @@ describe('A delegated statement under access rules', () => {
     return (user) => rules.objects({ user, groups: [] })
   }
   const all = { catalog: 'hive', privileges: ['SELECT', 'INSERT'] }
+  const CHANGES = { catalog: 'hive', privileges: ['INSERT', 'UPDATE', 'DELETE'] }
 
   it('runs at a cluster if its user may read all columns of each table', async () => {
     const { rows } = await follow(bedOf({ a: ['last'] }, rights([all])), READ)
     expect(rows).toEqual(['[[0]]'])
   })
+
+  it.each([
+    'DELETE FROM hive.s.t WHERE a = 1',
+    'UPDATE hive.s.t SET a = length(b)',
+    'UPDATE hive.s.t SET a = 1 WHERE b IS NULL',
+    'MERGE INTO hive.s.t USING (VALUES 1) s(x) ON a = x WHEN MATCHED THEN DELETE',
+    "EXECUTE IMMEDIATE 'DELETE FROM hive.s.t WHERE a = 1'",
+  ])('never runs at a cluster without the right to read the table that it changes and reads: %s', async (sql) => {
+    const bed = bedOf({ a: ['last'] }, rights([CHANGES]))
+    expect(failureOf((await follow(bed, sql)).last)).toMatchObject({ errorName: 'PERMISSION_DENIED' })
+    expect(bed.posted).toEqual([])
+  })
+
+  it.each(['DELETE FROM hive.s.t', 'UPDATE hive.s.t SET a = 1 WHERE true'])(
+    'runs at a cluster without the right to read the table that it changes but does not read: %s',
+    async (sql) => {
+      const bed = bedOf({ a: ['last'] }, rights([CHANGES]))
+      expect(failureOf((await follow(bed, sql)).last)).toBeUndefined()
+      expect(bed.posted).toEqual(['a'])
+    },
+  )
 
   it.each([
     ['a row filter applies', { ...all, filter: 'a = 1' }, READ, 'NOT_SUPPORTED'],
