@@ -180,8 +180,9 @@ describe('Queries that wait for a slot', () => {
       const places = await takePlaces()
       const open = await openAll(opened)
       expect([...open.values()].map((first) => first.json.stats.state)).toEqual(opened.map(() => 'QUEUED'))
-      // All slots become free together, so that all statements go on together.
-      await server.appends.block('QueryFailed')
+      // All slots become free together, so that all statements go on together. A statement that goes on early must not
+      // get past the append either.
+      await server.appends.block('QueryFailed', type)
       places.giveFree()
       await server.appends.reached()
       await sleep(200)
