@@ -1,6 +1,4 @@
 import { open } from 'node:fs/promises'
-import { parquetMetadataAsync, parquetRead } from 'hyparquet'
-import { compressors } from 'hyparquet-compressors'
 import { ColumnFault } from './text-files/text-fault.ts'
 
 /** Rows that are decoded at a time: between two parts the process handles other work. */
@@ -14,6 +12,11 @@ const NANOS_PER_MICRO = 1000n
  * @throws ColumnFault for a value that is finer than microseconds; Error for a file that cannot be decoded
  */
 export async function checkTimes(path: string, columns: readonly string[]): Promise<void> {
+  // Loaded only here: they would make the start of every engine a third slower, and few files have such columns.
+  const [{ parquetMetadataAsync, parquetRead }, { compressors }] = await Promise.all([
+    import('hyparquet'),
+    import('hyparquet-compressors'),
+  ])
   const file = await open(path)
   try {
     const { size } = await file.stat()
