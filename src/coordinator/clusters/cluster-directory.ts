@@ -4,7 +4,15 @@ import { deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ClusterName } from '../../shared/ids.ts'
 import type { Service } from '../../shared/service.ts'
-import type { Cluster, ClusterDirectory, ClusterSlot, ClusterTarget, ClusterView, LastCheck } from './cluster.ts'
+import {
+  isOpen,
+  type Cluster,
+  type ClusterDirectory,
+  type ClusterSlot,
+  type ClusterTarget,
+  type ClusterView,
+  type LastCheck,
+} from './cluster.ts'
 import { createClusterChecks, type CheckResult } from './cluster-checks.ts'
 import type { ClusterFiles } from './cluster-files.ts'
 import { afterSighting, limitsOf, newCondition, type ClusterCondition, type ClusterSighting } from './cluster-health.ts'
@@ -75,7 +83,7 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
   })
   const checks = createClusterChecks({ clock, beatMs, onResult: checked })
   const entries = new Map<string, Entry>()
-  const slots = new SlotQueue(() => [...entries.values()].filter(isOpen).map(({ cluster }) => cluster))
+  const slots = new SlotQueue(() => [...entries.values()].filter(takesStatements).map(({ cluster }) => cluster))
   const waits = new Map<Waiter, Wait>()
   const ready = deferred()
   let files: ClusterFiles | undefined
@@ -85,8 +93,8 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
     return states.get(name)?.state ?? 'ACTIVE'
   }
 
-  function isOpen({ cluster, condition }: Entry): boolean {
-    return condition.health === 'HEALTHY' && stateOf(cluster.name) === 'ACTIVE'
+  function takesStatements({ cluster, condition }: Entry): boolean {
+    return isOpen({ state: stateOf(cluster.name), health: condition.health })
   }
 
   function tick(): void {
@@ -159,7 +167,7 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
   function endWaits(): void {
     if (waits.size === 0) return
     const now = clock.monotonicMs()
-    const open = [...entries.values()].filter(isOpen)
+    const open = [...entries.values()].filter(takesStatements)
     const closed = new Map<string, boolean>()
     for (const [{ target }, wait] of waits) {
       const key = keyOf(target)

@@ -69,6 +69,11 @@ export interface ClusterView extends Cluster {
   readonly lastCheck: LastCheck | undefined
 }
 
+/** Whether a cluster takes new statements. */
+export function isOpen({ state, health }: Pick<ClusterView, 'state' | 'health'>): boolean {
+  return state === 'ACTIVE' && health === 'HEALTHY'
+}
+
 /** The newest check that has ended. */
 export interface LastCheck {
   /** ISO time of its beginning. */

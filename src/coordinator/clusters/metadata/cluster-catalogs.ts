@@ -2,7 +2,7 @@ import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { Connector } from '../../../connectors/spi/connector.ts'
 import type { ServerMetadata } from '../../../connectors/spi/server-metadata.ts'
 import { settlesWithin } from '../../../shared/deadline.ts'
-import { decidesItself, type ClusterDirectory, type ClusterTarget, type ClusterView } from '../cluster.ts'
+import { decidesItself, isOpen, type ClusterDirectory, type ClusterTarget, type ClusterView } from '../cluster.ts'
 import { OWN_CATALOGS, type GroupCatalogs, type RemoteCatalogs } from '../routing/route.ts'
 import { isTarget } from '../slot-queue.ts'
 import { createClusterMetadata, type ClusterMetadata, type ClusterMetadataDeps } from './cluster-metadata.ts'
@@ -158,8 +158,9 @@ export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalog
     async untilKnown(names) {
       const missing = names.filter((name) => !localNames.has(name))
       if (missing.length === 0) return
-      const known = new Set(clusters.list().flatMap((cluster) => [...ownOf(cluster)]))
-      if (!missing.every((name) => known.has(name))) await untilListed()
+      const all = clusters.list()
+      const isKnown = (name: string): boolean => all.some((cluster) => ownOf(cluster).has(name))
+      if (!missing.every(isKnown)) await untilListed()
     },
     untilListed,
     unlisted: () => unlisted().map(({ name }) => name),
@@ -188,10 +189,6 @@ export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalog
       for (const group of new Set(changedGroups)) groups.get(group)?.drop(changed)
     },
   }
-}
-
-function isOpen({ state, health }: ClusterView): boolean {
-  return state === 'ACTIVE' && health === 'HEALTHY'
 }
 
 function common(a: ReadonlySet<string>, b: ReadonlySet<string>): ReadonlySet<string> {

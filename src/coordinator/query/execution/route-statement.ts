@@ -5,7 +5,7 @@ import { accessDenied, accessOf, type RightsOf } from '../../../sql/access-contr
 import type { MetadataPort } from '../../../sql/front-end.ts'
 import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
-import { decidesItself, type ClusterTarget, type ClusterView } from '../../clusters/cluster.ts'
+import { decidesItself, isOpen, type ClusterTarget, type ClusterView } from '../../clusters/cluster.ts'
 import type { QuerySession, Routed } from '../stream/events.ts'
 import { isTarget } from '../../clusters/slot-queue.ts'
 import { decideWithFacts } from '../../clusters/routing/decide-with-facts.ts'
@@ -89,7 +89,7 @@ export async function routeStatement(delegation: Delegation, query: RoutedQuery)
     {
       ...targets,
       ...(isAboutNames && { local: new Set(names.catalogs) }),
-      isOpen: (route) => isOpen(clusters, route),
+      isOpen: (route) => hasOpen(clusters, route),
     },
     {
       bytes: async () => (isAllHere ? query.bytesHere() : undefined),
@@ -196,7 +196,7 @@ function routedTo(
   { readOnly, explains }: StatementSurvey,
 ): Exclude<Routed, RemoteRouted> | Omit<RemoteRouted, 'checked'> {
   const { route, fallback, rule, grade, bytes, skipped } = decision
-  const takesFallback = fallback !== undefined && !isOpen(clusters, route)
+  const takesFallback = fallback !== undefined && !hasOpen(clusters, route)
   const taken = takesFallback ? fallback : route
   const reasons = {
     skipped: [...skipped],
@@ -225,11 +225,10 @@ function routedTo(
   }
 }
 
-function isOpen(clusters: readonly ClusterView[], route: Route): boolean {
+/** Whether a route leads to a cluster that takes statements, or to none. */
+function hasOpen(clusters: readonly ClusterView[], route: Route): boolean {
   if (route.to !== 'group' && route.to !== 'cluster') return true
-  return clusters.some(
-    (cluster) => cluster.state === 'ACTIVE' && cluster.health === 'HEALTHY' && isTarget(cluster, route),
-  )
+  return clusters.some((cluster) => isOpen(cluster) && isTarget(cluster, route))
 }
 
 /** The full names of a statement's tables, and its catalogs. */
