@@ -5,6 +5,7 @@ import { groupOfQuery } from '../stream/state.ts'
 import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 import { recordedPlan } from '../stream/planned-data.ts'
+import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
 import type { Resumption, Submission } from '../registry/query-handle.ts'
 import type { Admission } from './admission.ts'
 import type { Analysis } from './analysis.ts'
@@ -21,7 +22,7 @@ import type { RunContext } from './run-context.ts'
 import { runPlan } from './run-plan.ts'
 import { runSessionStatement } from './session-statement.ts'
 import { changedMetadata } from './changed-metadata.ts'
-import { targetOf } from './delegation.ts'
+import { targetOf, type Delegation } from './delegation.ts'
 import { leftOutWarning } from './left-out-warning.ts'
 import { listsCatalogs } from './metadata-statement.ts'
 import { fullNames, routeStatement } from './route-statement.ts'
@@ -64,11 +65,23 @@ export async function executeStatement(parts: StatementParts): Promise<void> {
   const analysisStart = deps.clock.monotonicMs()
   parts.limits.planning(resumed && planningBefore(resumed.state, submission.type.get(), resumedAt))
   const early = new EarlyAnalysis(analysis)
-  if (await runElsewhere(parts, early, analysisStart)) return
-  const analyzed = await analyzeHere(parts, early)
+  const surveyed = deps.delegation && (await surveyFor(deps.delegation, analysis))
+  if (surveyed && (await runElsewhere(parts, surveyed, early, analysisStart))) return
+  const analyzed = surveyed ? await analyzeBesideClusters(parts, surveyed, early) : await early.take()
   parts.limits.narrow(propertiesOf(analyzed))
   const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart + analysis.parsedBeforeMs) * 1e6)
   return carryOut(parts, analyzed, analysisNanos)
+}
+
+/** The properties of the statement that decide its route, and the clusters that it may go to. */
+interface Surveyed {
+  readonly delegation: Delegation
+  readonly survey: StatementSurvey
+}
+
+async function surveyFor(delegation: Delegation, analysis: Analysis): Promise<Surveyed> {
+  await delegation.clusters.ready
+  return { delegation, survey: await analysis.survey() }
 }
 
 /**
@@ -76,14 +89,15 @@ export async function executeStatement(parts: StatementParts): Promise<void> {
  * @returns false when it runs here
  * @throws EngineError QUERY_REJECTED by a rule
  */
-async function runElsewhere(parts: StatementParts, early: EarlyAnalysis, startMs: number): Promise<boolean> {
+async function runElsewhere(
+  parts: StatementParts,
+  { delegation, survey }: Surveyed,
+  early: EarlyAnalysis,
+  startMs: number,
+): Promise<boolean> {
   const { deps, run, submission, analysis } = parts
-  const { delegation } = deps
-  if (!delegation) return false
-  await delegation.clusters.ready
   const query = run.aggregate.intended
   const resourceGroup = query.kind === 'NONE' ? submission.created.resourceGroup : groupOfQuery(query)
-  const survey = await analysis.survey()
   const { routed, analysed } = await routeStatement(delegation, {
     submission,
     survey,
@@ -126,14 +140,13 @@ async function runElsewhere(parts: StatementParts, early: EarlyAnalysis, startMs
 }
 
 /** Adds a warning to a list of names that lacks the catalogs of a cluster. */
-async function analyzeHere(
-  { deps, submission, analysis }: StatementParts,
+async function analyzeBesideClusters(
+  { submission }: StatementParts,
+  { delegation, survey }: Surveyed,
   early: EarlyAnalysis,
 ): Promise<PlannedStatement> {
-  const { delegation } = deps
-  const survey = delegation && (await analysis.survey())
   const planned = await early.take()
-  if (!delegation || !survey || planned.kind !== 'query') return planned
+  if (planned.kind !== 'query') return planned
   if (!listsCatalogs(survey.kind, fullNames(survey, submission.session))) return planned
   const missing = delegation.catalogs.unlisted()
   if (missing.length === 0) return planned
