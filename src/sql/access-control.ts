@@ -86,7 +86,7 @@ export class AccessControl {
     }
     this.checkCatalog(name.catalog)
     if (name.schema !== INFORMATION_SCHEMA && !this.#selects(name, columns)) {
-      throw accessDenied(`Cannot select from table ${shown(name)}`)
+      throw accessDenied(`Cannot select from table ${shownName(name)}`)
     }
   }
 
@@ -96,7 +96,7 @@ export class AccessControl {
       !this.#has(name.catalog, 'read-only') ||
       (name.schema !== INFORMATION_SCHEMA && !this.#selects(name, columns))
     ) {
-      throw accessDenied(`Cannot reference columns of table ${shown(name)}`)
+      throw accessDenied(`Cannot reference columns of table ${shownName(name)}`)
     }
   }
 
@@ -105,9 +105,9 @@ export class AccessControl {
     this.checkCatalog(name.catalog)
     const all = this.#has(name.catalog, 'all')
     if (name.schema === INFORMATION_SCHEMA && all) return
-    if (!all || !this.#selects(name, columns)) throw accessDenied(`Cannot select from table ${shown(name)}`)
+    if (!all || !this.#selects(name, columns)) throw accessDenied(`Cannot select from table ${shownName(name)}`)
     if (!this.#table(name).privileges.has('GRANT_SELECT')) {
-      throw accessDenied(`View owner '${this.user}' cannot create view that selects from ${shown(name)}`)
+      throw accessDenied(`View owner '${this.user}' cannot create view that selects from ${shownName(name)}`)
     }
   }
 
@@ -166,7 +166,7 @@ export class AccessControl {
 
   checkShowColumns(name: ObjectName): void {
     this.checkCatalog(name.catalog)
-    if (!this.#hasAny(name)) throw accessDenied(`Cannot show columns of table ${shown(name)}`)
+    if (!this.#hasAny(name)) throw accessDenied(`Cannot show columns of table ${shownName(name)}`)
   }
 
   /** Restricted columns are hidden only from users with no more than read privileges. */
@@ -197,7 +197,7 @@ export class AccessControl {
     const mayTouch =
       this.#has(name.catalog, reads ? 'read-only' : 'all') &&
       (name.schema === INFORMATION_SCHEMA || this.#table(name).privileges.has(privilege))
-    if (!mayTouch) throw accessDenied(`Cannot ${doing} ${shown(name)}${further}`)
+    if (!mayTouch) throw accessDenied(`Cannot ${doing} ${shownName(name)}${further}`)
   }
 
   /** @param owner the new owner */
@@ -250,6 +250,7 @@ export class AccessControl {
   }
 }
 
-function shown({ catalog, schema, table }: ObjectName): string {
+/** The name of an object in messages. */
+export function shownName({ catalog, schema, table }: ObjectName): string {
   return `${catalog}.${schema}.${table}`
 }

@@ -1,5 +1,6 @@
 import { changeColumns } from '../../connectors/spi/table-writer.ts'
 import type { ErrorName } from '../../shared/error-table.ts'
+import { shownName } from '../access-control.ts'
 import type { Expression, Identifier, QualifiedName } from '../syntax/ast.ts'
 import type { Delete, Merge, MergeCase, TableExecute, Update } from '../syntax/ast-statements.ts'
 import { canInsert } from '../types/coercion.ts'
@@ -90,8 +91,7 @@ function findTarget(context: AnalysisContext, node: RowStatement, alias: Identif
   const name = qualify(written, context.session)
   const table = context.metadata.table(name)
   if (table === undefined) {
-    const shown = `${name.catalog}.${name.schema}.${name.table}`
-    throw errorAt(context, node, 'TABLE_NOT_FOUND', `Table '${shown}' does not exist`)
+    throw errorAt(context, node, 'TABLE_NOT_FOUND', `Table '${shownName(name)}' does not exist`)
   }
   const prefix = alias === undefined ? written.parts : [alias]
   const relation = prefix.map((part) => part.value.toLowerCase())

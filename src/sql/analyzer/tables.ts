@@ -1,5 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { Signal } from '../../shared/quipu-error.ts'
+import { shownName } from '../access-control.ts'
 import type { Identifier } from '../syntax/ast.ts'
 import type { Table } from '../syntax/ast-query.ts'
 import { canCoerceUnnamed } from '../types/coercion.ts'
@@ -121,7 +122,7 @@ class TooManyViews extends EngineError {
 
 /** Analyzes a view's text in the session of its creation, then coerces its columns to their declared types. */
 function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable, name: TableName): AnalyzedRelation {
-  const label = `${name.catalog}.${name.schema}.${name.table}`
+  const label = shownName(name)
   if (context.views.includes(label) || context.views.length >= MAX_VIEW_NESTING) {
     throw errorAt(context, node, 'VIEW_IS_RECURSIVE', 'View is recursive')
   }

@@ -1,5 +1,6 @@
+import { shownName } from '../access-control.ts'
 import type { Grant, Privileges, SetAuthorization } from '../syntax/ast-statements.ts'
-import { OWNERSHIP, shownName, type ObjectChecks } from './object-checks.ts'
+import { OWNERSHIP, type ObjectChecks } from './object-checks.ts'
 import { findSchema, schemaNamed } from './schema-checks.ts'
 
 const PRIVILEGES = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'CREATE', 'CREATE BRANCH'])

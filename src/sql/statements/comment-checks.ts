@@ -1,5 +1,6 @@
+import { shownName } from '../access-control.ts'
 import type { CommentOn } from '../syntax/ast-statements.ts'
-import { columnNamed, OWNERSHIP, shownName, type ObjectChecks } from './object-checks.ts'
+import { columnNamed, OWNERSHIP, type ObjectChecks } from './object-checks.ts'
 
 export async function checkComment(checks: ObjectChecks, { type, name: written }: CommentOn): Promise<void> {
   switch (type) {

@@ -1,7 +1,7 @@
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { TablePrivilege } from '../../shared/object-rights.ts'
-import { accessOf, type AccessControl } from '../access-control.ts'
+import { accessOf, shownName, type AccessControl } from '../access-control.ts'
 import { errorAt } from '../analyzer/context.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
 import type { StatementInput } from '../statement-input.ts'
@@ -19,10 +19,6 @@ export interface Looked {
 }
 
 export const OWNERSHIP = 'OWNERSHIP'
-
-export function shownName({ catalog, schema, table }: TableName): string {
-  return `${catalog}.${schema}.${table}`
-}
 
 export function columnNamed(
   table: ConnectorTable | undefined,

@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import { accessOf } from '../access-control.ts'
+import { accessOf, shownName } from '../access-control.ts'
 import { PARTITION_KEY, type ConnectorTable } from '../../connectors/spi/connector.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
 import { functionFamilies, nameOf } from '../functions/function-table.ts'
@@ -174,7 +174,7 @@ async function showColumns(input: StatementInput, node: ShowColumns): Promise<Ro
     if (!(await input.metadata.schemas(catalog)).includes(schema)) {
       throw errorAt(input, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
     }
-    throw errorAt(input, node, 'TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${name.table}' does not exist`)
+    throw errorAt(input, node, 'TABLE_NOT_FOUND', `Table '${shownName(name)}' does not exist`)
   }
   const access = accessOf(input.session)
   access?.checkShowColumns(name)

@@ -1,4 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
+import { shownName } from '../access-control.ts'
 import { typeOf } from '../analyzer/data-types.ts'
 import type { DataType, Identifier, QualifiedName } from '../syntax/ast.ts'
 import type { CreateTable, CreateTableAsSelect, DropTable, RenameTable } from '../syntax/ast-statements.ts'
@@ -6,7 +7,7 @@ import type { AnyNode } from '../syntax/tree.ts'
 import { isStorable } from '../types/coercion.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
-import { ObjectChecks, OWNERSHIP, shownName } from './object-checks.ts'
+import { ObjectChecks, OWNERSHIP } from './object-checks.ts'
 
 /** The columns of a query that a statement contains. */
 export type QueryColumns = readonly { readonly name: string | undefined; readonly type: SqlType }[]

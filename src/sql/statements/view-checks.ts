@@ -1,8 +1,9 @@
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
+import { shownName } from '../access-control.ts'
 import type { TableName } from '../analyzer/resolve.ts'
 import type { QualifiedName } from '../syntax/ast.ts'
 import type { CreateView, RenameMaterializedView, RenameView } from '../syntax/ast-statements.ts'
-import { ObjectChecks, OWNERSHIP, shownName } from './object-checks.ts'
+import { ObjectChecks, OWNERSHIP } from './object-checks.ts'
 import { checkQueryColumns, newNameOf, type QueryColumns } from './table-checks.ts'
 
 export async function checkCreateView(

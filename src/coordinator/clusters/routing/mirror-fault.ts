@@ -1,5 +1,6 @@
 import type { ConnectorColumn, ConnectorTable } from '../../../connectors/spi/connector.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
+import { shownName } from '../../../sql/access-control.ts'
 import type { SqlType } from '../../../sql/types/sql-type.ts'
 import { parseTypeText } from '../../../sql/types/type-names.ts'
 import { typeName, typeText } from '../../../sql/types/type-text.ts'
@@ -40,7 +41,7 @@ export async function mirrorFault(
 }
 
 async function faultOf(table: MirroredTable, target: string, ports: MirrorPorts): Promise<string | undefined> {
-  const name = `table ${table.catalog}.${table.schema}.${table.table}`
+  const name = `table ${shownName(table)}`
   if (table.schema === 'information_schema') return `${name} is about this server`
   try {
     const here = await ports.tableHere(table)

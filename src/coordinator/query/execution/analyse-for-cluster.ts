@@ -1,7 +1,7 @@
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import { withDeadline } from '../../../shared/deadline.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import type { RightsOf } from '../../../sql/access-control.ts'
+import { shownName, type RightsOf } from '../../../sql/access-control.ts'
 import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import type { MetadataPort } from '../../../sql/front-end.ts'
 import { createMetadataPort } from '../../dispatch/catalog-metadata.ts'
@@ -108,7 +108,7 @@ class SeenTables {
   }
 
   rights(name: Name, { restricted, filter, masks }: Rights): void {
-    if (filter !== undefined || masks.size > 0) this.#withPolicy ??= `${name.catalog}.${name.schema}.${name.table}`
+    if (filter !== undefined || masks.size > 0) this.#withPolicy ??= shownName(name)
     if (restricted.size > 0) this.#restricted.set(keyOf(name), restricted)
   }
 

@@ -1,7 +1,7 @@
 import type { Identity } from '../../../security/authorization.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
-import { accessDenied, accessOf, type RightsOf } from '../../../sql/access-control.ts'
+import { accessDenied, accessOf, shownName, type RightsOf } from '../../../sql/access-control.ts'
 import type { MetadataPort } from '../../../sql/front-end.ts'
 import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
@@ -339,9 +339,9 @@ function checkColumnsOf({ identity, rightsOf }: RoutedQuery, tables: readonly Mi
 }
 
 /** @throws EngineError PERMISSION_DENIED if the user may not read some column of the table */
-function checkUnrestricted(rightsOf: RightsOf, { user }: Identity, { catalog, schema, table }: MirroredTable): void {
-  if (rightsOf(user).table(catalog, schema, table).restricted.size > 0)
-    throw accessDenied(`Cannot select all columns of table ${catalog}.${schema}.${table}`)
+function checkUnrestricted(rightsOf: RightsOf, { user }: Identity, name: MirroredTable): void {
+  if (rightsOf(user).table(name.catalog, name.schema, name.table).restricted.size > 0)
+    throw accessDenied(`Cannot select all columns of table ${shownName(name)}`)
 }
 
 function unsupported(what: string): EngineError {
