@@ -47,12 +47,10 @@ export class ChangeTargets {
     if (!('table' in change)) return this.#resolveSchema(change)
     if (!(await this.#folders.isSchema(change.schema))) throw missingSchema(`${this.#deps.catalog}.${change.schema}`)
     const object = await this.#folders.find(change.schema, change.table)
-    const newest =
-      object && 'manifest' in object
-        ? object.manifest.version
-        : await this.#newestVersion(await this.#objectFolder(change))
+    const folder = object?.folder ?? (await this.#objectFolder(change))
+    const newest = object && 'manifest' in object ? object.manifest.version : await this.#newestVersion(folder)
     if (change.kind === 'createTable' || writesRows(change))
-      checkReadable((await this.#objectFolder(change)) ?? '', `Table '${change.schema}.${change.table}'`)
+      checkReadable(folder ?? '', `Table '${change.schema}.${change.table}'`)
     switch (change.kind) {
       case 'createTable':
         if (object?.kind === 'VIEW' || (object && !change.replace)) throw this.#taken(change, object.kind)
@@ -78,7 +76,7 @@ export class ChangeTargets {
       }
       default:
         if (!object || object.kind === 'VIEW') throw missingTable(this.nameOf(change))
-        return this.#resolveTable(change, object, begun)
+        return this.#resolveTable(change, object, newest, begun)
     }
   }
 
@@ -105,15 +103,15 @@ export class ChangeTargets {
     return { baseVersion: await this.#newestVersion(folder), columns: [] }
   }
 
-  /** Resolves a change of a table that exists. */
+  /** Resolves a change of a table that exists. @param newest the newest version of its folder; 0 without one */
   async #resolveTable(
     change: ChangeOfTable,
     object: Exclude<NamedObject, { kind: 'VIEW' }>,
+    newest: number,
     begun: WriteTarget | undefined,
   ): Promise<Resolved> {
     const content =
       'manifest' in object && object.manifest.content.kind === 'table' ? object.manifest.content : undefined
-    const newest = 'manifest' in object ? object.manifest.version : await this.#newestVersion(object.folder)
     const id = tableId(object)
     const schema = content && { fileSchema: content.fileSchema }
     switch (change.kind) {
