@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { Client as PrestoClient } from 'presto-client'
 import { BasicAuth, Trino } from 'trino-client'
+import { curlRows, prestoClientRows } from '../support/client-rows.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
-import { finished, pythonClients, trinoCli, type Finished } from '../support/real-clients.ts'
+import { pythonClients, trinoCli, type Finished } from '../support/real-clients.ts'
 
 const server = serverOfFile('warn')
 const cli = await trinoCli()
@@ -160,21 +160,7 @@ describe('trino-client for JavaScript', () => {
 })
 
 describe.each(['presto', 'trino'] as const)('presto-client for JavaScript, as %s', (engine) => {
-  const execute = async (query: string): Promise<unknown[][]> => {
-    const { hostname: host, port } = new URL(server.url)
-    const names = { user: 'old', catalog: 'tpch', schema: 'tiny' }
-    const client = new PrestoClient({ host, port: Number(port), ...names, engine, checkInterval: 20 })
-    const rows: unknown[][] = []
-    await new Promise<void>((resolve, reject) =>
-      client.execute({
-        query,
-        data: (error, page) => void (error ? reject(error) : rows.push(...page)),
-        success: resolve,
-        error: reject,
-      }),
-    )
-    return rows
-  }
+  const execute = (query: string) => prestoClientRows(server.url, engine, query)
 
   it('reads the rows of a query', async () => {
     expect(await execute('SELECT name FROM nation ORDER BY name LIMIT 2')).toEqual([['ALGERIA'], ['ARGENTINA']])
@@ -188,24 +174,7 @@ describe.each(['presto', 'trino'] as const)('presto-client for JavaScript, as %s
 
 describe('curl with X-Engine headers', () => {
   it('reads the rows of a query', async () => {
-    const posted = await finished('curl', [
-      '-s',
-      '-H',
-      'X-Engine-User: me',
-      '-H',
-      'X-Engine-Catalog: tpch',
-      '-H',
-      'X-Engine-Schema: tiny',
-      '--data',
-      'SELECT name FROM region ORDER BY regionkey',
-      `${server.url}/v1/statement`,
-    ])
-    let answer = JSON.parse(posted.stdout) as { nextUri?: string; data?: unknown[][] }
-    const rows: unknown[][] = []
-    while (answer.nextUri) {
-      answer = JSON.parse((await finished('curl', ['-s', answer.nextUri])).stdout) as typeof answer
-      rows.push(...(answer.data ?? []))
-    }
+    const rows = await curlRows(server.url, 'SELECT name FROM region ORDER BY regionkey')
     expect(rows).toEqual([['AFRICA'], ['AMERICA'], ['ASIA'], ['EUROPE'], ['MIDDLE EAST']])
   })
 })

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { Client as PrestoClient } from 'presto-client'
 import { BasicAuth, Trino } from 'trino-client'
-import { finished, pythonClients, trinoCli } from '../support/real-clients.ts'
+import { curlRows, prestoClientRows } from '../support/client-rows.ts'
+import { pythonClients, trinoCli } from '../support/real-clients.ts'
 import { rowReaders } from '../support/row-readers.ts'
 import { gatewayOfFile, trinoUrl, untilHealthy } from './gateway.ts'
 
@@ -132,21 +132,7 @@ describe('trino-client for JavaScript', () => {
 })
 
 describe.each(['presto', 'trino'] as const)('presto-client for JavaScript, as %s', (engine) => {
-  const execute = async (query: string): Promise<unknown[][]> => {
-    const { hostname: host, port } = new URL(gateway.url)
-    const names = { user: 'old', catalog: 'tpch', schema: 'tiny' }
-    const client = new PrestoClient({ host, port: Number(port), ...names, engine, checkInterval: 20 })
-    const rows: unknown[][] = []
-    await new Promise<void>((resolve, reject) =>
-      client.execute({
-        query,
-        data: (error, page) => void (error ? reject(error) : rows.push(...page)),
-        success: resolve,
-        error: reject,
-      }),
-    )
-    return rows
-  }
+  const execute = (query: string) => prestoClientRows(gateway.url, engine, query)
   it('reads rows', async () => {
     expect(await execute('SELECT name FROM nation ORDER BY name LIMIT 2')).toEqual([['ALGERIA'], ['ARGENTINA']])
     expect(await execute('SELECT orderkey, comment FROM lineitem')).toHaveLength(60_175)
@@ -160,15 +146,7 @@ describe.each(['presto', 'trino'] as const)('presto-client for JavaScript, as %s
 
 describe('curl with X-Engine headers', () => {
   it('reads rows', async () => {
-    const sent = ['User: me', 'Catalog: tpch', 'Schema: tiny'].flatMap((header) => ['-H', `X-Engine-${header}`])
-    const sql = 'SELECT name FROM region ORDER BY regionkey'
-    const posted = await finished('curl', ['-s', ...sent, '--data', sql, `${gateway.url}/v1/statement`])
-    let answer = JSON.parse(posted.stdout) as { nextUri?: string; data?: unknown[][] }
-    const rows: unknown[][] = []
-    while (answer.nextUri) {
-      answer = JSON.parse((await finished('curl', ['-s', answer.nextUri])).stdout) as typeof answer
-      rows.push(...(answer.data ?? []))
-    }
+    const rows = await curlRows(gateway.url, 'SELECT name FROM region ORDER BY regionkey')
     expect(rows).toEqual([['AFRICA'], ['AMERICA'], ['ASIA'], ['EUROPE'], ['MIDDLE EAST']])
   })
 })
