@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { ArgumentType } from '../functions/resolve-function.ts'
 import { canCoerceUnnamed } from '../types/coercion.ts'
 import { sameType, type SqlType } from '../types/sql-type.ts'
-import { typeName } from '../types/type-text.ts'
+import { typeName, typeNames } from '../types/type-text.ts'
 import { errorAt, type AnalysisContext, type InlineFunction } from './context.ts'
 
 export function sameTypes(left: readonly SqlType[], right: readonly SqlType[]): boolean {
@@ -35,7 +35,7 @@ export function findInlineFunction(
   }
   if (isBuiltIn) return undefined
   const given = args.map((argument) => (argument.kind === 'value' ? typeName(argument.type) : '<function>'))
-  const expected = candidates.map(({ resolved }) => `${name}(${resolved.argumentTypes.map(typeName).join(', ')})`)
+  const expected = candidates.map(({ resolved }) => `${name}(${typeNames(resolved.argumentTypes)})`)
   throw new EngineError(
     'FUNCTION_NOT_FOUND',
     `Unexpected parameters (${given.join(', ')}) for function ${name}. Expected: ${expected.join(', ')}`,

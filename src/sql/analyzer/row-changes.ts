@@ -3,10 +3,10 @@ import type { ErrorName } from '../../shared/error-table.ts'
 import { shownName } from '../access-control.ts'
 import type { Expression, Identifier, QualifiedName } from '../syntax/ast.ts'
 import type { Delete, Merge, MergeCase, TableExecute, Update } from '../syntax/ast-statements.ts'
-import { canInsert } from '../types/coercion.ts'
+import { canInsertAll } from '../types/coercion.ts'
 import { BIGINT, BOOLEAN, INTEGER, type SqlType } from '../types/sql-type.ts'
 import { parseTypeText } from '../types/type-names.ts'
-import { typeName } from '../types/type-text.ts'
+import { typeNames } from '../types/type-text.ts'
 import { columnOf, comparison, constantOf, storeAs } from './build.ts'
 import { analyzeCondition } from './conditions.ts'
 import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type AnalyzedRelation } from './context.ts'
@@ -190,9 +190,10 @@ function verifyTypes(
   columns: readonly TargetColumn[],
   values: readonly Expr[],
 ): void {
-  if (columns.length === values.length && columns.every(({ type }, i) => canInsert(values[i]!.type, type))) return
-  const list = (all: readonly { readonly type: SqlType }[]): string => all.map(({ type }) => typeName(type)).join(', ')
-  throw errorAt(context, node, 'TYPE_MISMATCH', `${message}: Table: [${list(columns)}], Expressions: [${list(values)}]`)
+  const [to, from] = [columns.map(({ type }) => type), values.map(({ type }) => type)]
+  if (canInsertAll(from, to)) return
+  const lists = `Table: [${typeNames(to)}], Expressions: [${typeNames(from)}]`
+  throw errorAt(context, node, 'TYPE_MISMATCH', `${message}: ${lists}`)
 }
 
 /** The value as the column stores it. */

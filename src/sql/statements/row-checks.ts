@@ -1,9 +1,8 @@
 import type { Identifier } from '../syntax/ast.ts'
 import type { Delete, Insert, Merge, TableExecute, TruncateTable, Update } from '../syntax/ast-statements.ts'
-import { canInsert } from '../types/coercion.ts'
-import type { SqlType } from '../types/sql-type.ts'
+import { canInsertAll } from '../types/coercion.ts'
 import { parseTypeText } from '../types/type-names.ts'
-import { typeName } from '../types/type-text.ts'
+import { typeNames } from '../types/type-text.ts'
 import { columnNamed, OWNERSHIP, type ObjectChecks } from './object-checks.ts'
 import { checkStorableName, type QueryColumns } from './table-checks.ts'
 
@@ -35,19 +34,9 @@ export async function checkInsert(
     table.columns.filter((column) => column.hidden !== true)
   const types = columns.map((column) => parseTypeText(column.type))
   const written = query.map((each) => each.type)
-  if (fitTypes(types, written)) return
-  const lists = `Table: [${typeList(types)}], Query: [${typeList(written)}]`
+  if (canInsertAll(written, types)) return
+  const lists = `Table: [${typeNames(types)}], Query: [${typeNames(written)}]`
   throw checks.error('TYPE_MISMATCH', `Insert query has mismatched column types: ${lists}`)
-}
-
-/** Whether values of these types can be stored in columns of those types. */
-function fitTypes(columns: readonly SqlType[], values: readonly SqlType[]): boolean {
-  return columns.length === values.length && columns.every((type, i) => canInsert(values[i]!, type))
-}
-
-/** Types as messages list them. */
-function typeList(types: readonly SqlType[]): string {
-  return types.map(typeName).join(', ')
 }
 
 // Trino makes the checks of row changes in two steps. These are the first: then it asks whether the connector can

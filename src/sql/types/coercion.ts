@@ -284,14 +284,19 @@ export function canInsert(from: SqlType, to: SqlType): boolean {
     case 'map':
       return to.kind === 'map' && canInsert(from.key, to.key) && canInsert(from.value, to.value)
     case 'row':
-      return (
-        to.kind === 'row' &&
-        to.fields.length === from.fields.length &&
-        from.fields.every((field, i) => canInsert(field.type, to.fields[i]!.type))
-      )
+      return to.kind === 'row' && canInsertAll(fieldTypes(from), fieldTypes(to))
     default:
       return false
   }
+}
+
+function fieldTypes({ fields }: Extract<SqlType, { kind: 'row' }>): SqlType[] {
+  return fields.map(({ type }) => type)
+}
+
+/** Whether INSERT accepts values of these types, in their order, for columns of those types. */
+export function canInsertAll(from: readonly SqlType[], to: readonly SqlType[]): boolean {
+  return from.length === to.length && from.every((type, i) => canInsert(type, to[i]!))
 }
 
 /**
@@ -303,5 +308,5 @@ export function isStorable(type: SqlType): boolean {
 
 /** The type without names of row fields. */
 function withoutFieldNames(type: SqlType): SqlType {
-  return type.kind === 'row' ? anonymousRow(type.fields.map((field) => field.type)) : type
+  return type.kind === 'row' ? anonymousRow(fieldTypes(type)) : type
 }

@@ -24,6 +24,11 @@ export function typeName(type: SqlType): string {
   return write(type, 'display')
 }
 
+/** A list of types as error messages have it. */
+export function typeNames(types: readonly SqlType[]): string {
+  return types.map(typeName).join(', ')
+}
+
 /** The text of SHOW CREATE TABLE, in Trino's statement formatting: `decimal(5, 2)`, `ROW(x integer)`. */
 export function typeInStatement(type: SqlType): string {
   return write(type, 'statement')
