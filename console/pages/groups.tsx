@@ -3,10 +3,9 @@ import { Link, useSearchParams } from 'wouter'
 import type { ResourceGroupInfo } from '../../src/protocol/info/wire-schemas.ts'
 import { useResourceGroups } from '../api/server.ts'
 import { DataTable, type Column } from '../parts/data-table.tsx'
-import { Duration } from '../parts/figure.tsx'
+import { durationColumn, stateColumn } from '../parts/figure-columns.tsx'
 import { Problem } from '../parts/problem.tsx'
-import { StateBadge } from '../parts/state-badge.tsx'
-import { bytesOf, nanosOf } from '../parts/units.ts'
+import { bytesOf } from '../parts/units.ts'
 import { usePageTitle } from '../shell/use-page-title.ts'
 
 const columns: readonly Column<ResourceGroupInfo>[] = [
@@ -20,7 +19,7 @@ const columns: readonly Column<ResourceGroupInfo>[] = [
       </Anchor>
     ),
   },
-  { id: 'state', title: 'State', value: (group) => group.state, cell: (group) => <StateBadge state={group.state} /> },
+  stateColumn({ id: 'state', title: 'State', of: (group) => group.state }),
   { id: 'policy', title: 'Policy', value: (group) => group.schedulingPolicy.toLowerCase() },
   { id: 'weight', title: 'Weight', numeric: true, value: (group) => group.schedulingWeight },
   {
@@ -46,13 +45,7 @@ const columns: readonly Column<ResourceGroupInfo>[] = [
     value: (group) => bytesOf(group.memoryUsage),
     cell: (group) => group.memoryUsage,
   },
-  {
-    id: 'cpu',
-    title: 'CPU',
-    numeric: true,
-    value: (group) => nanosOf(group.cpuUsage),
-    cell: (group) => <Duration of={group.cpuUsage} />,
-  },
+  durationColumn({ id: 'cpu', title: 'CPU', of: (group) => group.cpuUsage }),
 ]
 
 /** The resource groups at the top, or one group with those below it. */

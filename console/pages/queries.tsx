@@ -5,12 +5,10 @@ import type { QueryListItem } from '../../src/protocol/info/wire-schemas.ts'
 import { useFollowedEvents } from '../api/follow-events.ts'
 import { useQueryList } from '../api/queries.ts'
 import { DataTable, type Column } from '../parts/data-table.tsx'
-import { Count, Duration } from '../parts/figure.tsx'
+import { countColumn, durationColumn, stateColumn } from '../parts/figure-columns.tsx'
 import { Instant } from '../parts/instant.tsx'
 import { LiveMark } from '../parts/live-mark.tsx'
 import { Problem } from '../parts/problem.tsx'
-import { StateBadge } from '../parts/state-badge.tsx'
-import { nanosOf } from '../parts/units.ts'
 import { usePageTitle } from '../shell/use-page-title.ts'
 
 const STATES = ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED']
@@ -27,7 +25,7 @@ const columns: readonly Column<QueryListItem>[] = [
       </Anchor>
     ),
   },
-  { id: 'state', title: 'State', value: (query) => query.state, cell: (query) => <StateBadge state={query.state} /> },
+  stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
   { id: 'user', title: 'User', value: (query) => query.session.user },
   { id: 'source', title: 'Source', value: (query) => query.session.source },
   {
@@ -36,22 +34,18 @@ const columns: readonly Column<QueryListItem>[] = [
     value: (query) => query.queryStats.createTime,
     cell: (query) => <Instant iso={query.queryStats.createTime} />,
   },
-  {
+  durationColumn({
     id: 'elapsed',
     title: 'Elapsed',
     explanation: 'Time from the creation of the query to its end, or to now',
-    numeric: true,
-    value: (query) => nanosOf(query.queryStats.elapsedTime),
-    cell: (query) => <Duration of={query.queryStats.elapsedTime} />,
-  },
-  {
+    of: (query) => query.queryStats.elapsedTime,
+  }),
+  countColumn({
     id: 'rows',
     title: 'Rows',
     explanation: 'Rows of the result',
-    numeric: true,
-    value: (query) => query.queryStats.outputPositions,
-    cell: (query) => <Count of={query.queryStats.outputPositions} />,
-  },
+    of: (query) => query.queryStats.outputPositions,
+  }),
   {
     id: 'statement',
     title: 'Statement',

@@ -4,9 +4,9 @@ import { RequestRefused } from '../../api/request.ts'
 import { setClusterState, useClusters } from '../../api/server.ts'
 import { Confirmed } from '../../parts/confirmed.tsx'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
+import { stateColumn } from '../../parts/figure-columns.tsx'
 import { Instant } from '../../parts/instant.tsx'
 import { Problem } from '../../parts/problem.tsx'
-import { StateBadge } from '../../parts/state-badge.tsx'
 
 /** What each state means for new statements. */
 const CHANGES: readonly {
@@ -22,18 +22,8 @@ const CHANGES: readonly {
 const columns: readonly Column<ClusterInfo>[] = [
   { id: 'cluster', title: 'Cluster', value: (cluster) => cluster.name },
   { id: 'group', title: 'Group', value: (cluster) => cluster.group },
-  {
-    id: 'state',
-    title: 'State',
-    value: (cluster) => cluster.state,
-    cell: (cluster) => <StateBadge state={cluster.state} />,
-  },
-  {
-    id: 'health',
-    title: 'Health',
-    value: (cluster) => cluster.health,
-    cell: (cluster) => <StateBadge state={cluster.health} />,
-  },
+  stateColumn({ id: 'state', title: 'State', of: (cluster) => cluster.state }),
+  stateColumn({ id: 'health', title: 'Health', of: (cluster) => cluster.health }),
   { id: 'reason', title: 'Reason', value: (cluster) => cluster.reason },
   { id: 'by', title: 'By', value: (cluster) => cluster.by },
   {

@@ -3,11 +3,9 @@ import type { NodeInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { drainWorker, useNodes } from '../../api/server.ts'
 import { Confirmed } from '../../parts/confirmed.tsx'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { Duration } from '../../parts/figure.tsx'
+import { durationColumn, stateColumn } from '../../parts/figure-columns.tsx'
 import { Instant } from '../../parts/instant.tsx'
 import { Problem } from '../../parts/problem.tsx'
-import { StateBadge } from '../../parts/state-badge.tsx'
-import { nanosOf } from '../../parts/units.ts'
 
 const columns: readonly Column<NodeInfo>[] = [
   {
@@ -16,16 +14,10 @@ const columns: readonly Column<NodeInfo>[] = [
     value: (node) => node.nodeId,
     cell: (node) => <span className="id">{node.nodeId}</span>,
   },
-  { id: 'state', title: 'State', value: (node) => node.state, cell: (node) => <StateBadge state={node.state} /> },
+  stateColumn({ id: 'state', title: 'State', of: (node) => node.state }),
   { id: 'address', title: 'Address', value: (node) => node.uri },
   { id: 'version', title: 'Version', value: (node) => node.nodeVersion.version },
-  {
-    id: 'age',
-    title: 'Age',
-    numeric: true,
-    value: (node) => nanosOf(node.age),
-    cell: (node) => <Duration of={node.age} />,
-  },
+  durationColumn({ id: 'age', title: 'Age', of: (node) => node.age }),
   {
     id: 'requests',
     title: 'Requests',

@@ -1,9 +1,10 @@
 import { Table, Title } from '@mantine/core'
 import type { PipelineInfo, StageInfo, TaskInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { Count, Duration, Size } from '../../parts/figure.tsx'
+import { countColumn, durationColumn, sizeColumn, stateColumn } from '../../parts/figure-columns.tsx'
+import { Count, Duration } from '../../parts/figure.tsx'
 import { StateBadge } from '../../parts/state-badge.tsx'
-import { bytesOf, nanosOf } from '../../parts/units.ts'
+import { nanosOf } from '../../parts/units.ts'
 
 const taskColumns: readonly Column<TaskInfo>[] = [
   {
@@ -12,56 +13,14 @@ const taskColumns: readonly Column<TaskInfo>[] = [
     value: (task) => task.taskId,
     cell: (task) => <span className="id">{shortId(task.taskId)}</span>,
   },
-  { id: 'state', title: 'State', value: (task) => task.state, cell: (task) => <StateBadge state={task.state} /> },
-  {
-    id: 'elapsed',
-    title: 'Elapsed',
-    numeric: true,
-    value: (task) => nanosOf(task.stats.elapsedTime),
-    cell: (task) => <Duration of={task.stats.elapsedTime} />,
-  },
-  {
-    id: 'cpu',
-    title: 'CPU',
-    numeric: true,
-    value: (task) => nanosOf(task.stats.totalCpuTime),
-    cell: (task) => <Duration of={task.stats.totalCpuTime} />,
-  },
-  {
-    id: 'blocked',
-    title: 'Blocked',
-    numeric: true,
-    value: (task) => nanosOf(task.stats.totalBlockedTime),
-    cell: (task) => <Duration of={task.stats.totalBlockedTime} />,
-  },
-  {
-    id: 'rows-in',
-    title: 'Rows in',
-    numeric: true,
-    value: (task) => task.stats.processedInputPositions,
-    cell: (task) => <Count of={task.stats.processedInputPositions} />,
-  },
-  {
-    id: 'rows-out',
-    title: 'Rows out',
-    numeric: true,
-    value: (task) => task.stats.outputPositions,
-    cell: (task) => <Count of={task.stats.outputPositions} />,
-  },
-  {
-    id: 'bytes-out',
-    title: 'Bytes out',
-    numeric: true,
-    value: (task) => bytesOf(task.stats.outputDataSize),
-    cell: (task) => <Size of={task.stats.outputDataSize} />,
-  },
-  {
-    id: 'memory',
-    title: 'Memory',
-    numeric: true,
-    value: (task) => bytesOf(task.stats.memoryReservation),
-    cell: (task) => <Size of={task.stats.memoryReservation} />,
-  },
+  stateColumn({ id: 'state', title: 'State', of: (task) => task.state }),
+  durationColumn({ id: 'elapsed', title: 'Elapsed', of: (task) => task.stats.elapsedTime }),
+  durationColumn({ id: 'cpu', title: 'CPU', of: (task) => task.stats.totalCpuTime }),
+  durationColumn({ id: 'blocked', title: 'Blocked', of: (task) => task.stats.totalBlockedTime }),
+  countColumn({ id: 'rows-in', title: 'Rows in', of: (task) => task.stats.processedInputPositions }),
+  countColumn({ id: 'rows-out', title: 'Rows out', of: (task) => task.stats.outputPositions }),
+  sizeColumn({ id: 'bytes-out', title: 'Bytes out', of: (task) => task.stats.outputDataSize }),
+  sizeColumn({ id: 'memory', title: 'Memory', of: (task) => task.stats.memoryReservation }),
 ]
 
 /** The stages of a query as a flat list, from the stage that gives the result to those that read tables. */
