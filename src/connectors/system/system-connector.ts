@@ -46,8 +46,13 @@ export function withSystemCatalog(
 ): Catalogs {
   const connectors = new Map<string, Connector>()
   const configured = new Set([...catalogs.names(), SYSTEM_CATALOG])
+  // Each statement asks for the names.
+  const configuredNames = [...configured].sort()
   const all: Catalogs = {
-    names: () => [...new Set([...configured, ...(others?.()?.names() ?? [])])].sort(),
+    names() {
+      const more = others?.()
+      return more ? [...new Set([...configured, ...more.names()])].sort() : configuredNames
+    },
     get(catalog) {
       if (configured.has(catalog)) return connectors.get(catalog)
       const other = others?.()?.get(catalog)
