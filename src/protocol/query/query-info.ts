@@ -1,6 +1,7 @@
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { isTaskTerminal } from '../../execution/api/task.ts'
 import type { SeesEnder } from '../../coordinator/query/stream/ending.ts'
+import { isRemote } from '../../coordinator/query/stream/remote-routed.ts'
 import { groupOfQuery, remoteOf, writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
 import { executionStartedAt } from '../../readmodels/queries/rows.ts'
@@ -93,7 +94,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
 
 /** Where the query runs, and why: the recorded decision, and the last attempt at a cluster. */
 function routeOf(query: KnownQuery, { route, routed }: NonNullable<KnownQuery['planned']>): QueryInfo['route'] {
-  const delegated = routed?.to === 'group' || routed?.to === 'cluster' ? routed : undefined
+  const delegated = isRemote(routed) ? routed : undefined
   const remote = remoteOf(query)
   return withoutAbsent({
     plan: route,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { EngineError } from '../../../shared/engine-error.ts'
 import {
   OWN_CATALOGS,
+  isRemoteRoute,
   routeText,
   type GroupCatalogs,
   type RemoteCatalogs,
@@ -47,7 +48,7 @@ export function decideRoute(
           route: rule.route,
           rule: rule.name,
           fallback: outcome.fallbackFault === undefined ? rule.fallback : undefined,
-          grade: statement.unresolved && isRemote(rule.route) ? 'unchecked' : 'analysed',
+          grade: statement.unresolved && isRemoteRoute(rule.route) ? 'unchecked' : 'analysed',
           ...asked.bytes(),
           skipped,
         }
@@ -80,7 +81,7 @@ export function tryRule(rule: RoutingRule, statement: RoutedStatement, targets: 
   const why = faultOf(rule.route, rule.unchecked, statement, isLeft ? { ...targets, mirrorFault: undefined } : targets)
   if (why !== undefined) return { kind: 'skipped', why }
   const own = statement.catalogs.filter((catalog) => OWN_CATALOGS.has(catalog))
-  if (own.length > 0 && isRemote(rule.route))
+  if (own.length > 0 && isRemoteRoute(rule.route))
     return { kind: 'runs here', why: `only this server answers the ${catalogList(own)}` }
   return { kind: 'decides', fallbackFault: fault && `its fallback does not apply: ${fault}` }
 }
@@ -210,10 +211,6 @@ function unsupported(message: string, skipped: readonly SkippedRule[]): EngineEr
 function catalogList(catalogs: readonly string[]): string {
   const names = catalogs.map((catalog) => `'${catalog}'`).join(', ')
   return `${catalogs.length === 1 ? 'catalog' : 'catalogs'} ${names}`
-}
-
-function isRemote(route: Route): route is RemoteRoute {
-  return route.to === 'group' || route.to === 'cluster'
 }
 
 /** Wraps a statement so that its bytes are counted at most once, and gives the count if a rule asked for it. */

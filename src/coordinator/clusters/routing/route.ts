@@ -8,6 +8,10 @@ export type Route =
 /** A route that delegates the statement. */
 export type RemoteRoute = Extract<Route, { to: 'group' | 'cluster' }>
 
+export function isRemoteRoute(route: Route): route is RemoteRoute {
+  return route.to === 'group' || route.to === 'cluster'
+}
+
 /**
  * How far this server checks a statement before it delegates it.
  *

@@ -4,7 +4,7 @@ import type { NamePattern } from '../../../security/rules/java-regex.ts'
 import { readStrictJson } from '../../../security/rules/read-rules.ts'
 import { pattern, wrong } from '../../../security/rules/rule-patterns.ts'
 import { queryTypeText, sizeText } from '../../dispatch/groups/selector-schema.ts'
-import type { Route } from './route.ts'
+import { isRemoteRoute, type Route } from './route.ts'
 
 /** The conditions of a rule. All that are given must hold. */
 export interface RuleMatch {
@@ -92,7 +92,7 @@ const rule = z
     unchecked: optional(z.boolean()).transform((given) => given ?? false),
   })
   .superRefine((given, context) => {
-    const delegates = given.route.to === 'group' || given.route.to === 'cluster'
+    const delegates = isRemoteRoute(given.route)
     if (given.unchecked && !delegates) wrong(context, ['unchecked'], 'Only a rule that delegates can have it')
     if (given.fallback === undefined) return
     if (!delegates) wrong(context, ['fallback'], 'Only a rule that delegates can have it')

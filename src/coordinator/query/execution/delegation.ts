@@ -4,10 +4,7 @@ import type { ClusterCatalogs } from '../../clusters/metadata/cluster-catalogs.t
 import type { RelayPort } from '../../clusters/relay/relay-port.ts'
 import type { AddressSeal } from '../../clusters/relay/sealed-address.ts'
 import type { RoutingRule } from '../../clusters/routing/routing-rules.ts'
-import type { Routed } from '../stream/events.ts'
-
-/** The part of QueryPlanned that says where a statement was delegated to, and why. */
-export type RemoteRouted = Extract<Routed, { to: 'group' | 'cluster' }>
+import type { RemoteRouted } from '../stream/remote-routed.ts'
 
 /** The collaborators of a statement that runs at a cluster. */
 export interface RemoteDeps {

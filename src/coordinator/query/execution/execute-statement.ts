@@ -5,6 +5,7 @@ import { groupOfQuery } from '../stream/state.ts'
 import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import type { QueryEventOf } from '../stream/events.ts'
 import { recordedPlan } from '../stream/planned-data.ts'
+import { changesAtCluster } from '../stream/remote-routed.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
 import type { Resumption, Submission } from '../registry/query-handle.ts'
 import type { Admission } from './admission.ts'
@@ -203,8 +204,7 @@ async function resumeDelegated({ deps, run, submission }: StatementParts, planne
   } finally {
     // The text may not be known any more, and this coordinator has read little of the metadata yet.
     const { routed } = planned
-    if ((routed?.to === 'group' || routed?.to === 'cluster') && !routed.readOnly)
-      deps.delegation.catalogs.drop(targetOf(routed), {})
+    if (changesAtCluster(routed)) deps.delegation.catalogs.drop(targetOf(routed), {})
   }
 }
 

@@ -14,7 +14,8 @@ import type { RunContext } from './run-context.ts'
 import { Suspended } from './suspended.ts'
 import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
 import { RemoteRun, type RemoteOutcome } from './remote-run.ts'
-import { targetOf, type RemoteDeps, type RemoteRouted } from './delegation.ts'
+import { isRemote, type RemoteRouted } from '../stream/remote-routed.ts'
+import { targetOf, type RemoteDeps } from './delegation.ts'
 import type { AnalysedForCluster } from './analyse-for-cluster.ts'
 import { remoteStatement } from './remote-session.ts'
 import { remoteTaskStats, runningTaskStats } from './remote-stats.ts'
@@ -71,7 +72,7 @@ export async function resumeRemoteStatement(
   statement: Pick<DelegatedStatement, 'sql' | 'session'> | undefined,
 ): Promise<void> {
   const { routed, queryType } = planned
-  if (routed?.to !== 'group' && routed?.to !== 'cluster') throw new Error('a delegated plan names its route')
+  if (!isRemote(routed)) throw new Error('a delegated plan names its route')
   const query = run.aggregate.intended
   const task = query.kind === 'NONE' ? undefined : [...query.tasks.values()].findLast(({ remote }) => remote)
   const delegated = statement && { ...statement, routed, queryType, analysisNanos: 0 }

@@ -7,11 +7,13 @@ import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
 import { decidesItself, isOpen, type ClusterTarget, type ClusterView } from '../../clusters/cluster.ts'
 import type { QuerySession, Routed } from '../stream/events.ts'
+import type { RemoteRouted } from '../stream/remote-routed.ts'
 import { isTarget } from '../../clusters/slot-queue.ts'
 import { decideWithFacts } from '../../clusters/routing/decide-with-facts.ts'
 import { mirrorFault, type MirroredTable } from '../../clusters/routing/mirror-fault.ts'
 import {
   OWN_CATALOGS,
+  isRemoteRoute,
   routeText,
   type GroupCatalogs,
   type RemoteRoute,
@@ -25,7 +27,7 @@ import {
   type AnalysedForCluster,
   type ClusterAnalysis,
 } from './analyse-for-cluster.ts'
-import { targetOf, type Delegation, type RemoteRouted } from './delegation.ts'
+import { targetOf, type Delegation } from './delegation.ts'
 import { asksMetadata, listsCatalogs } from './metadata-statement.ts'
 
 /** The statement to route, and the user that it runs for. */
@@ -227,7 +229,7 @@ function routedTo(
 
 /** Whether a route leads to a cluster that takes statements, or to none. */
 function hasOpen(clusters: readonly ClusterView[], route: Route): boolean {
-  if (route.to !== 'group' && route.to !== 'cluster') return true
+  if (!isRemoteRoute(route)) return true
   return clusters.some((cluster) => isOpen(cluster) && isTarget(cluster, route))
 }
 

@@ -6,6 +6,7 @@ import { SingleFetch } from '../../clusters/relay/single-fetch.ts'
 import { explainedAnswer } from './explained-answer.ts'
 import { isBesideLog, type ResultPageSource } from './result-page-source.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
+import { changesAtCluster } from '../stream/remote-routed.ts'
 import type { EndedQuery, KnownQuery } from '../stream/state.ts'
 import { lookUpMs, timely } from './still-writing.ts'
 import {
@@ -147,8 +148,7 @@ async function answerAgain(
     // The cluster may be back soon: until then the client gets the state.
     if (error.retry === 'later') throw error
     // A change has no rows to lose.
-    const routed = view.query.planned?.routed
-    return routed && 'readOnly' in routed && !routed.readOnly
+    return changesAtCluster(view.query.planned?.routed)
       ? lastAnswer(view, undefined)
       : failedAnswer(view, lostPageFailure(token))
   }

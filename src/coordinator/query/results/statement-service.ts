@@ -8,6 +8,7 @@ import type { QueryExecution } from '../registry/query-handle.ts'
 import type { PostedStatement } from '../secrets/query-secrets.ts'
 import type { QueryRegistry } from '../registry/query-registry.ts'
 import type { QueryEventOf } from '../stream/events.ts'
+import { changesAtCluster } from '../stream/remote-routed.ts'
 import { readQuery } from '../stream/read-query.ts'
 import type { ResultPageSource } from './result-page-source.ts'
 import { isEnded, type LiveQuery } from '../stream/state.ts'
@@ -165,5 +166,5 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
 
 /** Whether a statement changes something, here or at a cluster. */
 function changesData({ write, routed }: QueryEventOf<'QueryPlanned'>['data']): boolean {
-  return write !== undefined || (routed !== undefined && 'readOnly' in routed && !routed.readOnly)
+  return write !== undefined || changesAtCluster(routed)
 }

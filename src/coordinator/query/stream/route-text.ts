@@ -1,9 +1,10 @@
 import { roundSize } from '../../../shared/quantities.ts'
 import type { Routed } from './events.ts'
+import { isRemote } from './remote-routed.ts'
 
 /** Where a statement runs, as a text for users: `local`, `group big`, `cluster trino-a`, `reject`. */
 export function targetText(routed: Routed): string {
-  return routed.to === 'group' || routed.to === 'cluster' ? `${routed.to} ${routed.name}` : routed.to
+  return isRemote(routed) ? `${routed.to} ${routed.name}` : routed.to
 }
 
 /**
