@@ -11,7 +11,7 @@ export class RequestRefused extends Error {
 
 /**
  * Sends a request to this server and returns its answer. Goes to the log-in page when the session is over.
- * @throws RequestRefused for any status that is no success
+ * @throws RequestRefused for any status that is not a success
  */
 export async function send(path: string, options?: RequestInit): Promise<Response> {
   const headers = new Headers(options?.headers)
@@ -22,7 +22,7 @@ export async function send(path: string, options?: RequestInit): Promise<Respons
   return answer
 }
 
-/** Reads a JSON body. `T` is a type of `src/protocol/info/wire-schemas.ts`, which the server's tests hold true. */
+/** Reads a JSON body. `T` is a type of `src/protocol/info/wire-schemas.ts`; tests of the server check its answers. */
 export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   const answer = await send(path, signal ? { signal } : undefined)
   return (await answer.json()) as T
@@ -35,7 +35,7 @@ async function detailOf(answer: Response): Promise<string> {
   return `The server answered with status ${answer.status}`
 }
 
-/** The log-in page leads back to the present page. */
+/** Goes to the log-in page, which leads back to the present page. */
 function logInAgain(): void {
   location.assign(`/ui/log-in?to=${encodeURIComponent(location.pathname + location.search)}`)
 }

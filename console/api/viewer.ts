@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { read } from './request.ts'
 
-/** Who views the console; `user` is null where clients need not log in. */
+/** The user of the console; `user` is null where clients need not log in. */
 export interface Viewer {
   readonly user: string | null
   readonly mayLogOut: boolean

@@ -5,8 +5,8 @@ import { useState } from 'react'
 import { Problem } from './problem.tsx'
 
 /**
- * A button for an act that changes the server. A dialog says what the act does, and asks for a reason where the record
- * keeps one.
+ * A button for an action that changes the server. A dialog explains the action, and asks for a reason if the server
+ * records one.
  */
 export function Confirmed({
   button,

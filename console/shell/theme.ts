@@ -1,6 +1,9 @@
 import { createTheme, Drawer, Modal } from '@mantine/core'
 
-/** Components that lock the page's scrolling do so by a style element, which the content security policy refuses. */
+/**
+ * The theme of the console. Modals and drawers do not lock the page's scrolling: that needs a style element, which the
+ * content security policy refuses.
+ */
 export const theme = createTheme({
   components: {
     Modal: Modal.extend({ defaultProps: { lockScroll: false } }),

@@ -17,7 +17,7 @@ export function openToEngines({ passed, read }: EngineAccess, gate: number): str
   for (const folder of passed) {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     chownSync(folder, process.getuid!(), gate)
-    // Other users that may pass through (a Postgres with another user) still may.
+    // Keeps the right of other users to pass through, for example of the user of Postgres.
     chmodSync(folder, 0o710 | (lstatSync(folder).mode & 0o001))
   }
   return read.filter((folder) => {

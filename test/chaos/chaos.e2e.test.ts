@@ -15,7 +15,7 @@ describe('The plan of a seed', () => {
     expect(new Set(plans).size).toBe(50)
   })
 
-  it('is a function of the seed also with clusters', () => {
+  it('is the same for the same seed, also with clusters', () => {
     const plans = () => Array.from({ length: 50 }, (_, seed) => JSON.stringify(clusterPlanOf(seed, 3000)))
     expect(plans()).toEqual(plans())
     expect(new Set(plans()).size).toBe(50)

@@ -63,7 +63,7 @@ export function tableChangesContract(name: string, open: () => Promise<Connector
       expect(connector.abilities).toMatchObject({ rowChanges: true, alterTable: true, comments: true })
     })
 
-    it('renames a table: open queries go on, later changes are made under the new name', async () => {
+    it('renames a table: open queries continue, later changes use the new name', async () => {
       await create('before', `SELECT 1, 'x'`)
       const old = (await writes.table(schema, 'before'))!
       await writes.write(rename('before', 'after'))
@@ -212,7 +212,7 @@ export function tableChangesContract(name: string, open: () => Promise<Connector
       ])
     })
 
-    it('refuses an insert that was begun before a column of its rows was dropped, or one without NULL was added', async () => {
+    it('refuses an insert that was begun before one of its columns was dropped or a NOT NULL column was added', async () => {
       const insert = { kind: 'insert', schema, table: 'narrowed' } as const
       const alterations: readonly Alteration[] = [
         { kind: 'add', column: { ...column('c', 'integer'), nullable: false } },
@@ -289,7 +289,7 @@ export function tableChangesContract(name: string, open: () => Promise<Connector
       expect(await writes.read(schema, 'emptied')).toEqual([{ a: 2, b: 'y' }])
     })
 
-    it('deletes, updates and merges rows, of changed rows too', async () => {
+    it('deletes, updates and merges rows, also rows that were changed before', async () => {
       await create('rows', `SELECT i, 'v' || i FROM range(10) t(i)`)
       await writes.write({ kind: 'insert', schema, table: 'rows' }, `SELECT 10 + i, 'w' || i FROM range(3) t(i)`)
       const before = (await writes.table(schema, 'rows'))!
@@ -408,7 +408,7 @@ export function tableChangesContract(name: string, open: () => Promise<Connector
       expect(await writes.read(schema, 'odd')).toEqual([{ file_row_number: 5, file_index: 6, $live: 7, filename: 8 }])
     })
 
-    it('has conflicting changes of one name, except inserts beside a change of rows', () => {
+    it('reports that two changes of one name conflict, except an insert and a change of rows', () => {
       const insert = { kind: 'insert', schema, table: 't' } as const
       const rows = { kind: 'changeRows', schema, table: 't', operation: 'UPDATE' } as const
       const moved = rename('s', 't')

@@ -245,7 +245,7 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
       expect(await writes.writer.openAttempt(target, 'x.1.0-2')).not.toBe(folder)
     })
 
-    it('has conflicting changes of one object, except two inserts into one table', () => {
+    it('reports that two changes of one object conflict, except two inserts into one table', () => {
       expect(conflicts(insert('t'), insert('t'))).toBe(false)
       expect(conflicts(insert('t'), drop('t'))).toBe(true)
       expect(conflicts(create('t'), create('t'))).toBe(true)

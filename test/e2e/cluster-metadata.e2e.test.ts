@@ -164,7 +164,7 @@ describe('The catalogs of a cluster', () => {
     expect(await errorOf('USE far.nowhere', 'root')).toMatchObject({ errorName: 'NOT_FOUND' })
   })
 
-  it('can be joined with tables of this server in information_schema, and not in their rows', async () => {
+  it('have an information_schema that joins with tables of this server, and refuse other joins with this server', async () => {
     await untilHealthy()
     const both = `SELECT count(*) FROM local.tiny.nation n JOIN far.information_schema.tables t ON t.table_name = 'nation' AND t.table_schema = 'tiny'`
     expect(await rowsOf(both)).toEqual([[25]])

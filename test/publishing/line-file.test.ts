@@ -34,7 +34,7 @@ it('a line file starts from an empty file if it holds only an incomplete line', 
   expect(await readFile(path, 'utf8')).toBe('{}\n')
 })
 
-it('line files rotate when they are full, and deletes the oldest', async () => {
+it('line files rotate when they are full, and the oldest is deleted', async () => {
   const file = lineFile({ path, mostBytes: 20, kept: 2 })
   for (let number = 0; number < 9; number++) await file.deliver([message(`{"number":${number}}`)])
   expect((await readdir(folder.path)).toSorted()).toEqual(['lineage.jsonl', 'lineage.jsonl.1', 'lineage.jsonl.2'])

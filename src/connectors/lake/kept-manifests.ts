@@ -53,7 +53,7 @@ export async function manifestAt(
 }
 
 async function keptVersion(path: string, folder: string): Promise<KeptVersion | undefined> {
-  // Catalogs with locations one below the other have different folders for one path.
+  // If the location of one catalog is inside that of another, a path has a different folder in each.
   const key = `${path}\0${folder}`
   try {
     const known = kept.get(key)

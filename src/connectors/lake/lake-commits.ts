@@ -135,8 +135,8 @@ export class LakeCommits {
   }
 
   /**
-   * Two commits: first the object under its new name, which counts only since the second commit, then the end of its old
-   * name. Both can be repeated.
+   * Renames an object by two commits: the first makes it under its new name, the second ends its old name. Readers see
+   * the new name from the second commit on. Both commits can be repeated.
    */
   async #renameObject(prepared: PreparedWrite, change: RenameObject): Promise<CommittedWrite> {
     const { queryId } = prepared
@@ -156,8 +156,8 @@ export class LakeCommits {
   }
 
   /**
-   * The objects of the schema get manifests in the folder of its new name, which count since the last commit: the end of
-   * the old name. Until then the objects of the old name count.
+   * The objects of the schema get manifests in the folder of its new name, which readers see from the last commit on:
+   * the end of the old name. Until then readers see the objects of the old name.
    */
   async #renameSchema(prepared: PreparedWrite, change: RenameSchema): Promise<CommittedWrite> {
     const { queryId } = prepared
@@ -183,7 +183,7 @@ export class LakeCommits {
     return this.#commitVersion(folder, prepared, () => ({ kind: 'dropped', movedTo: this.#relative(target) }))
   }
 
-  /** A new folder appears with its manifest: without one it would be a schema at once. */
+  /** Makes a new folder visible together with its manifest: readers take a folder without manifest for a schema. */
   async #makeSchema(folder: string, prepared: PreparedWrite, since: Instant): Promise<void> {
     const content = { kind: 'schema', since } as const
     if ((await stat(folder).catch(() => undefined)) === undefined) {
@@ -207,7 +207,7 @@ export class LakeCommits {
     }
   }
 
-  /** Makes the manifest of an object under its new name. Its versions go on counting. */
+  /** Makes the manifest of an object under its new name. Its version is higher than all versions under the old name. */
   async #moveTo(folder: string, prepared: PreparedWrite, old: Manifest, since: Instant, from: string): Promise<void> {
     const content = movedContent(old.content, from, prepared)
     await this.#commitVersion(

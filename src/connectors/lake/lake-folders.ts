@@ -123,7 +123,7 @@ export function createLakeFolders(
     if (!newest) return true
     const { kind } = await visibleContent(newest.content, newestIn(location))
     if (kind !== 'dropped') return true
-    // A schema with a new name is not there before its instant.
+    // Readers do not see a schema under its new name before the instant of the rename.
     return newest.content.kind === 'dropped' && (await hasObjects(folder))
   }
 
@@ -186,7 +186,7 @@ class ConsistentListing {
   readonly #location: string
   /** Manifests by their folders, relative to the location, as this listing read them. */
   readonly #seen = new Map<string, Manifest>()
-  /** Objects that count only since an instant. */
+  /** Objects that readers see only from an instant on. */
   readonly #later: { readonly name: string; readonly folder: string; readonly manifest: Manifest }[] = []
   readonly #movedTo = new Set<string>()
 
@@ -194,7 +194,7 @@ class ConsistentListing {
     this.#location = location
   }
 
-  /** @returns the object, unless it takes the whole listing to decide whether it is there */
+  /** @returns the object; undefined if there is none, or if only the whole listing decides whether there is one */
   async see(name: string, folder: string, manifest: Manifest): Promise<NamedObject | undefined> {
     const { content } = manifest
     const path = relativeFolder({ location: this.#location, folder })

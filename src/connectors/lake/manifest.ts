@@ -29,7 +29,7 @@ export const adoptedSchema = z.object({
   ),
   /** Columns with values from the files' folders. */
   keys: z.array(z.object({ name: z.string(), duckdbType: z.string() })).optional(),
-  /** The folder of the files, relative to the location, once the table has another name. */
+  /** The folder of the files, relative to the location; absent as long as the table has its first name. */
   folder: innerPathSchema.optional(),
 })
 export type Adopted = z.infer<typeof adoptedSchema>
@@ -50,8 +50,8 @@ const tableColumnSchema = storedColumnSchema.extend(fileColumnSchema.shape)
 export type TableColumn = z.infer<typeof tableColumnSchema>
 
 /**
- * An object that moves gets a manifest under its new name first. Objects of both names change at one instant: when the
- * chain of versions in `folder` has the commit of the query.
+ * The instant of a rename: the commit of the query in the chain of versions in `folder`. A renamed object gets a manifest
+ * under its new name first. At this instant the new name appears and the old name disappears.
  */
 const instantSchema = z.object({
   /** Relative to the location. */

@@ -7,9 +7,9 @@ import type { TableContent, TableFile } from './manifest.ts'
 
 /** Files below this size are rewritten together, bytes. */
 const SMALL_FILE_BYTES = 64 * 1024 * 1024
-/** The part of a file's rows that may be removed before the table is rewritten by itself. */
+/** The part of a file's rows that may be removed before the sweep reports that the table should be rewritten. */
 const MOST_REMOVED = 0.3
-/** The number of files of changed rows before the table is rewritten by itself. */
+/** The number of files of changed rows before the sweep reports that the table should be rewritten. */
 const MOST_CHANGE_FILES = 8
 
 /** The number of rows that are removed from each file, by path. */

@@ -80,7 +80,7 @@ async function sweepObject(
     const home = adoptedFolder(chain, manifest)
     for (const file of adoptedFiles(manifest)) {
       const path = join(location, file)
-      // A link's target belongs to another user.
+      // Only files in the folder and its partitions are removed: a link may lead elsewhere.
       if (adopted.has(file) || !isOwnFile(home, path)) continue
       await remove(path, report)
       // Removes empty folders of partitions.

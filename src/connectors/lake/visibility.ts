@@ -1,6 +1,6 @@
 /**
- * Objects that move from one name to another, with all readers seeing it at one instant. The manifests of the new names
- * are made first; they say since when they count. The commit under the old name is the instant.
+ * Decides which of its names readers see of a renamed object, so that all readers see the rename at one instant. The
+ * manifest of the new name is made first, and names the commit that makes it visible: the commit under the old name.
  */
 import { join } from 'node:path'
 import { committedVersion, REMEMBERED_COUNT, type Instant, type Manifest, type ManifestContent } from './manifest.ts'
@@ -26,6 +26,7 @@ async function isPassed({ folder, version, queryId }: Instant, newestOf: NewestO
   const newest = await newestOf(folder)
   // Somebody removed the folder of the old name.
   if (!newest) return version > 0
-  // The last commits are always remembered: the query is among them, or its commit was long ago, or never.
+  // A manifest lists its last commits. If the query is not among them, it has not committed, or did so long ago: then
+  // the version is much higher.
   return committedVersion(newest, queryId) !== undefined || newest.version > version + REMEMBERED_COUNT
 }

@@ -106,7 +106,7 @@ export type FileQuestion =
    * - `mayRepeat`: a row may be removed several times; it counts once, in the first file
    */
   | { readonly kind: 'changedRows'; readonly paths: readonly string[]; readonly mayRepeat: boolean }
-  /** About files of changed rows: one row without meaning if rows repeat that must not (`changeColumns`), else none. */
+  /** One row if files of changed rows repeat a row that must not repeat (`changeColumns`), else none. */
   | { readonly kind: 'repeatedChanges'; readonly paths: readonly string[] }
   /** A row for each column of all files: `column_name` and `column_type`, as DuckDB's DESCRIBE writes them. */
   | { readonly kind: 'columns'; readonly paths: readonly string[]; readonly unionByName: boolean }

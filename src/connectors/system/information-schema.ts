@@ -218,7 +218,7 @@ export async function namedTables(
   wanted: Wanted,
   place: PlaceColumns,
 ): Promise<readonly (SchemaTableName | ConnectorTable)[]> {
-  // Another server is asked for lists, which are kept, and not for each table.
+  // A request to another server for each table would be slow. Its lists are cached.
   const found = connector.remote ? undefined : await lookedUp(connector, wanted, place)
   if (found !== undefined) return found
   const named = (name: string): boolean => wanted.has(place.table, name)

@@ -31,7 +31,8 @@ export interface WriterGauges {
 }
 
 /**
- * The figures of other places that this process has counted already. The process may become the writer more than once.
+ * The restarts and findings that this process has already added to its metrics. The process may become the writer more
+ * than once.
  */
 export interface CountedBefore {
   /** By process and reason. */

@@ -11,7 +11,7 @@ import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-/** How long a cluster may take to answer a statement about its metadata, milliseconds; less if it seems to be away. */
+/** How long a cluster may take to answer a statement about its metadata, milliseconds; less if it is not HEALTHY. */
 const METADATA_MS = { healthy: 10_000, other: 3_000 } as const
 /** The most bytes of an answer about metadata. */
 const METADATA_BYTES = 16 * 1024 * 1024

@@ -65,8 +65,8 @@ function mayBeCalled(name: string, { publicHosts }: BrowserPolicy): boolean {
 function sameOrigin(origin: string, scheme: string, authority: string): boolean {
   if (!URL.canParse(origin)) return false
   const { host, protocol } = new URL(origin)
-  // A page with such an origin came unprotected, so anybody on the network path may have written it. The other
-  // direction is allowed: an unknown proxy may have ended TLS.
+  // The browser loaded a page with such an origin over plain HTTP, so an attacker on the network may have changed it.
+  // An https origin at a server with plain HTTP is allowed: an unknown proxy may have ended TLS.
   if (scheme === 'https' && protocol !== 'https:') return false
   // A Host may name the port that an Origin leaves out.
   return host !== '' && (host === authority || `${host}:${protocol === 'https:' ? 443 : 80}` === authority)

@@ -362,18 +362,20 @@ const queryRoute = z.looseObject({
     .enum(['local', 'group', 'cluster', 'reject'])
     .optional()
     .describe('The decision; absent where no clusters are configured'),
-  name: z.string().optional().describe('Of the group or cluster'),
-  rule: z.string().optional().describe('The routing rule that decided; absent where no rule did'),
+  name: z.string().optional().describe('Name of the group or cluster'),
+  rule: z.string().optional().describe('The routing rule that decided; absent if no rule decided'),
   fallback: z.boolean().optional().describe('Whether the fallback of the rule was taken'),
   grade: z
     .enum(['analysed', 'named', 'unchecked'])
     .optional()
     .describe('How far a delegated statement was checked before it was sent'),
-  bytes: count.optional().describe('The bytes that the statement would read, where a rule asked for them'),
+  bytes: count
+    .optional()
+    .describe('The bytes that the statement reads here, if a rule asked for them and they are known'),
   skipped: z
     .array(z.looseObject({ rule: z.string(), why: z.string() }))
     .optional()
-    .describe('Rules that fit, but whose target could not take the statement'),
+    .describe('Rules that match the statement, but whose route and fallback could not run it, each with the reason'),
   cluster: z.string().optional().describe('The cluster of the last attempt'),
   remoteQueryId: z.string().optional().describe('The id of the query at that cluster'),
   attempts: count.optional().describe('How often the statement was sent to a cluster'),

@@ -110,7 +110,7 @@ function withParts(part: object, tables: ReadonlyMap<number, RelationNode>): obj
   return Object.fromEntries(parts) as object
 }
 
-/** The requirements of pulled-up conditions on the outer query to the node that they pass. */
+/** What pulled-up conditions on the outer query require of the node that they pass. */
 interface Pulled {
   /** The columns that the conditions read. */
   readonly needed: ReadonlySet<ColumnId>

@@ -166,7 +166,7 @@ async function alterColumn(
       catalog: name.catalog,
       updateType,
       change: { kind: 'alterColumns', schema: name.schema, table: name.table, alteration },
-      // A view has been taken for a table that does not exist.
+      // The checks treat a view like a table that does not exist.
       tolerance: toleranceOf(node, { table: found !== undefined && found.view === undefined, column: exists }),
     }),
     writes: alteration.kind === 'rename' ? [column, alteration.to] : [column],
@@ -210,7 +210,7 @@ async function addColumn(input: StatementInput, node: AddColumn): Promise<BoundW
   })
 }
 
-/** Columns of rows have fields, which no connector here can change. */
+/** Refuses names of fields of a row: no connector here can change them. */
 function refuseFields({ parts }: QualifiedName, doing: string): void {
   if (parts.length > 1) throw new EngineError('NOT_SUPPORTED', `This connector does not support ${doing}`)
 }

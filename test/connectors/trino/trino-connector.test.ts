@@ -141,7 +141,7 @@ describe('A catalog of a cluster', () => {
     })
   })
 
-  describe('gives no columns of a listed table, and then it', () => {
+  describe('A catalog whose cluster gives no columns of a listed table', () => {
     const far = createTrinoConnector({ catalog: 'far', group: 'big', metadata: { ...standIn(), columns: away } })
     const named = (schema: string): ScanConditions => ({
       [schema]: [{ in: ['sales'] }],

@@ -26,7 +26,7 @@ describe('A password hash', () => {
     expect(await matches('geheimer', parsePasswordHash(text!))).toBe(false)
   })
 
-  it('does not match a password above 72 bytes if it is of bcrypt', async () => {
+  it('does not match a password above 72 bytes if its hash is of bcrypt', async () => {
     const hash = parsePasswordHash(bcrypt('x'.repeat(72)))
     expect(await matches('x'.repeat(72), hash)).toBe(true)
     expect(await matches('x'.repeat(73), hash)).toBe(false)

@@ -15,11 +15,11 @@ import type { ChangedScope } from './recent-values.ts'
  */
 export interface ClusterCatalogs extends Catalogs {
   /**
-   * Waits until this server or a cluster is known to have each of these catalogs. While one is missing, waits for each cluster that has
-   * never listed its catalogs, and is not UNHEALTHY, up to 5 s.
+   * Waits until this server or a cluster is known to have each of these catalogs. While one is missing, waits up to 5 s
+   * for each cluster that has never listed its catalogs and is not UNHEALTHY.
    */
   untilKnown(names: readonly string[]): Promise<void>
-  /** Waits for each cluster that has never listed its catalogs, and is not UNHEALTHY, up to 5 s. */
+  /** Waits up to 5 s for each cluster that has never listed its catalogs and is not UNHEALTHY. */
   untilListed(): Promise<void>
   /** The clusters that have never listed their catalogs. */
   unlisted(): readonly string[]

@@ -1,7 +1,7 @@
 import { FairQueue } from '../../../shared/fair-queue.ts'
 import { QuipuError } from '../../../shared/quipu-error.ts'
 
-/** Too many reads were there before. */
+/** The error of a read that finds too many others in the queue, or waits too long for them. */
 export class QueueFull extends QuipuError {
   readonly retry = 'later'
 }
@@ -41,7 +41,7 @@ export class ReadQueue {
     try {
       return await read(Math.max(1, Math.ceil(withinMs - (now() - startMs))))
     } finally {
-      // A read that ends passes its room on.
+      // The next read gets the room of the read that ends.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#running--

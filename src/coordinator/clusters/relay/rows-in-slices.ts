@@ -6,9 +6,9 @@ import { ClusterLost, type RemoteAnswer, type RemoteTail } from './relay-port.ts
 
 type Row = readonly unknown[]
 
-/** So many bytes are parsed in one pass of the event loop. */
+/** The number of bytes that are parsed in one pass of the event loop. */
 const SLICE_BYTES = 64 * 1024
-/** A row of names is never longer. A longer one would hold the event loop. */
+/** The most bytes of a row. Rows of names are shorter; the parsing of a longer row would block the event loop. */
 const MOST_ROW_BYTES = 1024 * 1024
 
 /**
@@ -39,7 +39,7 @@ export async function readRowsInSlices(
   return tail
 }
 
-/** Cuts the JSON array of the rows behind rows, so that each part can be parsed alone. */
+/** Cuts the JSON array of the rows after complete rows, so that each part can be parsed alone. */
 class RowSlices {
   readonly #cluster: string
   readonly #nesting = new JsonNesting(0)

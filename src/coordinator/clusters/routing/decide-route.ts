@@ -20,7 +20,8 @@ const LOCAL: Route = { to: 'local' }
  * Decides where a statement runs. The first rule that fits, and whose target has all catalogs of the statement,
  * decides. Without such a rule the statement runs here if this server has all catalogs. Otherwise it runs in the only
  * group that has them. A statement that names an unknown catalog runs here, so that the analysis reports the catalog.
- * A statement with a catalog that only this server answers is rejected as without this catalog, or runs here.
+ * If a statement names a catalog that only this server answers, rules can reject it as if it did not name this catalog.
+ * Otherwise it runs here.
  * @throws EngineError AMBIGUOUS_NAME if two groups have the catalogs; NOT_SUPPORTED if no single target has all of
  * them, or if the statement is unresolved and no rule with `unchecked` fits
  */

@@ -94,7 +94,7 @@ export interface GroupCatalogs {
    * if all can be read. Called only where the statement uses a mirrored catalog. Absent: all can be read.
    */
   readonly mirrorFault?: ((route: RemoteRoute) => string | undefined) | undefined
-  /** Whether a cluster of the route is ACTIVE and HEALTHY; else its fallback is taken. Absent: each is. */
+  /** Whether a cluster of the route is ACTIVE and HEALTHY; else its fallback is taken. Absent: each route is open. */
   readonly isOpen?: (route: Route) => boolean
 }
 

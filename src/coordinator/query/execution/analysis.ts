@@ -101,7 +101,7 @@ export class Analysis {
       onTimes: (times) => void (this.#times = times),
     })
     this.#releaseTree()
-    // A write is bound a second time when its client follows.
+    // A write is bound a second time after the client's next request.
     if (planned.kind === 'write' && !this.#isPlanned) this.#keepTree()
     else text.forget()
     this.#isPlanned = true
@@ -157,7 +157,7 @@ export class Analysis {
     const { queryId, submission, startTimeMillis } = this.#statement
     const { text } = submission
     this.#files = this.#ports.filesInForce()
-    // Only the first step finds out what was parsed before: a later one would count the parsing of the first again.
+    // Set only by the first step. Later steps would count the time that the first step took to parse.
     this.#parsedBeforeMs ??= text.parsed?.times.heldMs ?? 0
     const bounds = boundedProperties(this.#ports.limits.server)
     return sessionContext(queryId, submission, startTimeMillis, this.#rights(), bounds)

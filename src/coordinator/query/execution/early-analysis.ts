@@ -32,7 +32,7 @@ export class EarlyAnalysis {
     }
   }
 
-  /** The analysis, for a statement that stays here. A write is analysed again once its client follows. */
+  /** The analysis, for a statement that stays here. A write is analysed again after the client's next request. */
   async take(): Promise<PlannedStatement> {
     const planned = this.#planned ?? (await this.#analysis.analyze())
     this.drop()

@@ -120,7 +120,7 @@ async function runElsewhere(
     await run.record([run.planned({ ...NO_STAGES, queryType, columns: [], analysisNanos: nanosNow() })])
     throw new EngineError('QUERY_REJECTED', routed.message)
   }
-  // A client repeats a POST whose answer was lost: what changes something begins once its client follows.
+  // If the answer to a POST is lost, the client repeats the POST. So a change begins after the client's next request.
   if (!routed.readOnly) await enterOnceFollowed(parts)
   const { text, session } = submission
   const statement = {
@@ -202,7 +202,7 @@ async function resumeDelegated({ deps, run, submission }: StatementParts, planne
       created.redacted ? undefined : { sql: text.sql, session },
     )
   } finally {
-    // The text may not be known any more, and this coordinator has read little of the metadata yet.
+    // The text may not be known after a restart. Then all metadata of the target is dropped: it is little by then.
     const { routed } = planned
     if (changesAtCluster(routed)) deps.delegation.catalogs.drop(targetOf(routed), {})
   }
@@ -230,14 +230,14 @@ async function carryOut(parts: StatementParts, analyzed: PlannedStatement, analy
         ? runExplainAnalyze(deps, run, analyzed, analysisNanos)
         : runExplain(deps, run, analyzed, analysisNanos)
     case 'write':
-      // Not awaited here, so that the analysis is not held in memory while no client follows.
+      // Not awaited here, so that the analysis is not held in memory until the client's next request.
       return writeOnceFollowed(parts, analysisNanos)
     default:
       return unreachable(analyzed)
   }
 }
 
-/** Gives the query's place back until its client follows, and then waits for a place again. */
+/** Frees the query's slot until the client's next request, and then waits for a slot again. */
 async function enterOnceFollowed({ run, admission, waiters, limits }: StatementParts): Promise<void> {
   const followed = run.leaveUntilFollowed()
   waiters.planIsKnown()
@@ -250,7 +250,7 @@ async function enterOnceFollowed({ run, admission, waiters, limits }: StatementP
 
 async function writeOnceFollowed(parts: StatementParts, analysisNanos: number): Promise<void> {
   await enterOnceFollowed(parts)
-  // No client followed until now: the catalogs may have changed since.
+  // The client sent no request until now: the catalogs may have changed since the first analysis.
   return analyzeAndWrite(parts, analysisNanos)
 }
 

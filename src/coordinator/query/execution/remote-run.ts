@@ -208,7 +208,7 @@ export class RemoteRun implements RemoteAnswers {
     return { ...relayedAnswer(asked, answer), next: { ...page, uri: nextUri, rowsSent }, tail }
   }
 
-  /** A failure that the client's repetition of its request would not mend. */
+  /** Handles a failure while rows are read. If a repeated request cannot succeed either, the attempt is lost. */
   readonly #onCut = (error: unknown): void => {
     if (error instanceof ClusterLost && error.retry === 'never') this.#settle({ kind: 'lost', error, rowsSent: true })
   }

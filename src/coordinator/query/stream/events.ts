@@ -217,39 +217,41 @@ export type EndedBy = Readonly<z.infer<typeof endedBySchema>>
 
 /** The parts of a decision about the route that every target has. */
 const routedFields = {
-  rule: z.string().optional().describe('The routing rule that decided; absent where no rule did'),
-  bytes: count.optional().describe('The bytes that the statement would read, where a rule asked for them'),
+  rule: z.string().optional().describe('The routing rule that decided; absent if no rule decided'),
+  bytes: count
+    .optional()
+    .describe('The bytes that the statement reads here, if a rule asked for them and they are known'),
   skipped: z
     .array(z.object({ rule: z.string(), why: z.string() }))
-    .describe('Rules that fit, but whose target could not take the statement'),
+    .describe('Rules that match the statement, but whose route and fallback could not run it, each with the reason'),
   fallback: z.boolean().optional().describe('Whether the fallback of the rule was taken'),
 }
 
 export const routedSchema = z.discriminatedUnion('to', [
-  z.object({ to: z.literal('local'), ...routedFields }).describe('This server runs it'),
+  z.object({ to: z.literal('local'), ...routedFields }).describe('This server runs the statement'),
   z
-    .object({ to: z.literal('reject'), message: z.string().describe('The text of the rule'), ...routedFields })
-    .describe('A rule rejects it'),
+    .object({ to: z.literal('reject'), message: z.string().describe('The message of the rule'), ...routedFields })
+    .describe('A rule rejects the statement'),
   z
     .object({
       to: z.enum(['group', 'cluster']),
-      name: z.string().describe('Of the group or cluster'),
+      name: z.string().describe('Name of the group or cluster'),
       ...routedFields,
       grade: z
         .enum(['analysed', 'named', 'unchecked'])
         .describe('How far the statement was checked here before it was sent'),
-      readOnly: z.boolean().describe('Whether it may run again on another cluster'),
+      readOnly: z.boolean().describe('Whether the statement may run again at another cluster'),
       checked: z
         .boolean()
         .describe(
-          'Whether any cluster of the route may run it; otherwise only one that checks the rights of its user itself',
+          'Whether each cluster of the route may run the statement; if not, only clusters with `enforcesAccess` may',
         ),
       explains: z
         .boolean()
         .optional()
         .describe('Whether the result is a plan as text; this server writes the route as its first line'),
     })
-    .describe('A cluster runs it'),
+    .describe('A cluster runs the statement'),
 ])
 export type Routed = Readonly<z.infer<typeof routedSchema>>
 

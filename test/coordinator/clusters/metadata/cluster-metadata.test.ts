@@ -134,7 +134,7 @@ describe('The metadata of a group of clusters', () => {
     expect(await Promise.all(all)).toHaveLength(20)
   })
 
-  it('is not waited for without an end behind other statements', async () => {
+  it('is not available when a statement waits too long behind others: the error is NO_NODES_AVAILABLE', async () => {
     const { metadata, answers, hold } = standIn(5)
     const release = hold()
     for (let i = 0; i < 8; i++) answers[tablesIn('"hive"', ` WHERE table_schema = 's${i}'`)] = []
@@ -149,7 +149,7 @@ describe('The metadata of a group of clusters', () => {
     expect(await metadata.schemas('hive')).toHaveLength(2)
   })
 
-  it('has no comments that are too long, and names the type of a column whose type is too long', async () => {
+  it('lacks comments that are too long, and has the type `oversized` for a type that is too long', async () => {
     const { metadata, answers } = standIn()
     const long = 'x'.repeat(64_001)
     answers[columnsOf('orders')] = [
@@ -162,7 +162,7 @@ describe('The metadata of a group of clusters', () => {
     ])
   })
 
-  it('is kept up to a number of bytes', async () => {
+  it('takes bounded memory: the values that were used longest ago are dropped', async () => {
     const { metadata, answers, asked } = standIn()
     const comment = 'x'.repeat(64_000)
     const table = (i: number) => metadata.columns('hive', 'sales', `t${i}`)
@@ -356,7 +356,7 @@ describe('The catalogs of a cluster', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('stay known after a change of one of them', async () => {
+  it('stay known after a statement changed one of them', async () => {
     const { made } = standIn()
     made.catalogs('trino-a')
     await made.listed('trino-a')
@@ -364,7 +364,7 @@ describe('The catalogs of a cluster', () => {
     expect(made.catalogs('trino-a')).toEqual(new Set(['hive', 'system']))
   })
 
-  it('are read while other statements about metadata take all the room', async () => {
+  it('are read while the most other statements about metadata that are allowed run', async () => {
     const { made, metadata, answers, asked, hold } = standIn()
     const release = hold()
     for (let i = 0; i < 8; i++) answers[tablesIn('"hive"', ` WHERE table_schema = 's${i}'`)] = []
@@ -376,7 +376,7 @@ describe('The catalogs of a cluster', () => {
     await Promise.all(all)
   })
 
-  it('are refused if they are too many', async () => {
+  it('are refused if a cluster lists too many', async () => {
     const { made, answers } = standIn()
     answers['SHOW CATALOGS'] = Array.from({ length: 1_001 }, (_, i) => [`c${i}`])
     made.catalogs('trino-a')

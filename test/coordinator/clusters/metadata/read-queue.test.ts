@@ -34,7 +34,7 @@ describe('A read of metadata', () => {
     expect(begun).toEqual(['first', 'next'])
   })
 
-  it('has the time that is left after its wait', async () => {
+  it('has only the time that its wait has left', async () => {
     const { read, release, pass } = queueOf()
     const first = read('first')
     const second = read('second')
@@ -69,7 +69,7 @@ describe('A read of metadata', () => {
     expect(begun.indexOf('b1')).toBeLessThan(begun.indexOf('a3'))
   })
 
-  it('passes its room on when it fails', async () => {
+  it('makes room for the next read when it fails', async () => {
     const { queue } = queueOf()
     const failed = queue.run(undefined, LONG_MS, () => Promise.reject(new TypeError('a bug')))
     const next = queue.run(undefined, LONG_MS, async () => 'read')

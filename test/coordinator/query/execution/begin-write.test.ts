@@ -134,7 +134,7 @@ describe('A write that was analyzed before its table changed', () => {
     if (target!.change.kind !== 'insert') expect(target!.change).toMatchObject({ version: now.version })
   })
 
-  it('fails after three analyses when the table is another each time', async () => {
+  it('fails after three analyses if another table has the name each time', async () => {
     const { connector, writes } = await lake()
     const swap = async (): Promise<void> => {
       for (const change of swaps['two tables exchange their names']!) await writes.write(change)
@@ -158,7 +158,7 @@ describe('A write that was analyzed before its table changed', () => {
     expect(outcome).toMatchObject({ errorName: 'TYPE_MISMATCH' })
   })
 
-  it('inserts rows with all columns after one is added', async () => {
+  it('inserts rows with all columns after a column is added', async () => {
     const { connector, writes } = await lake()
     const added = alter({ kind: 'add', column: column('c', 'bigint'), position: { first: true } })
     const { analyses, target } = await begin(connector, `INSERT INTO t (a, b) VALUES (2, 'n')`, once(writes.write, added)) // prettier-ignore
