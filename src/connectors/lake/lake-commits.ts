@@ -207,7 +207,7 @@ export class LakeCommits {
     }
   }
 
-  /** Makes the manifest of an object under its new name. Its version is higher than all versions under the old name. */
+  /** Makes the manifest of an object under its new name. Its version is higher than the last one of the old name. */
   async #moveTo(folder: string, prepared: PreparedWrite, old: Manifest, since: Instant, from: string): Promise<void> {
     const content = movedContent(old.content, from, prepared)
     await this.#commitVersion(

@@ -110,7 +110,7 @@ function withParts(part: object, tables: ReadonlyMap<number, RelationNode>): obj
   return Object.fromEntries(parts) as object
 }
 
-/** What pulled-up conditions on the outer query require of the node that they pass. */
+/** Requirements on a node of a plan that conditions on the outer query are pulled up through. */
 interface Pulled {
   /** The columns that the conditions read. */
   readonly needed: ReadonlySet<ColumnId>

@@ -237,7 +237,7 @@ async function carryOut(parts: StatementParts, analyzed: PlannedStatement, analy
   }
 }
 
-/** Frees the query's slot until the client's next request, and then waits for a slot again. */
+/** Frees the query's place in its group until the client's next request, and then waits for a place again. */
 async function enterOnceFollowed({ run, admission, waiters, limits }: StatementParts): Promise<void> {
   const followed = run.leaveUntilFollowed()
   waiters.planIsKnown()
