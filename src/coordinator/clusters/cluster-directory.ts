@@ -5,7 +5,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { ClusterName } from '../../shared/ids.ts'
 import type { Service } from '../../shared/service.ts'
 import {
-  isOpen,
+  isClusterOpen,
   type Cluster,
   type ClusterDirectory,
   type ClusterSlot,
@@ -94,7 +94,7 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
   }
 
   function takesStatements({ cluster, condition }: Entry): boolean {
-    return isOpen({ state: stateOf(cluster.name), health: condition.health })
+    return isClusterOpen({ state: stateOf(cluster.name), health: condition.health })
   }
 
   function tick(): void {

@@ -2,7 +2,7 @@ import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { clusterHealths, clusterStates } from './state.ts'
-import { isOpen } from './cluster.ts'
+import { isClusterOpen } from './cluster.ts'
 import type { ClusterControl, ClusterTelemetry } from './cluster-directory.ts'
 import type { ClusterEvent } from './events.ts'
 
@@ -51,7 +51,7 @@ export function observeClusters(clusters: Pick<ClusterControl, 'groups' | 'waiti
   meters.onScrape(() => {
     for (const name of GAUGES) meters.unset(name)
     for (const [group, members] of clusters.groups()) {
-      const open = members.filter(isOpen)
+      const open = members.filter(isClusterOpen)
       meters.set('clustersOpen', { group }, open.length)
       meters.set('clusterWaiting', { group }, clusters.waitingIn(group))
       for (const { name: cluster, health, state, running } of members) {

@@ -70,7 +70,7 @@ export interface ClusterView extends Cluster {
 }
 
 /** Whether a cluster takes new statements. */
-export function isOpen({ state, health }: Pick<ClusterView, 'state' | 'health'>): boolean {
+export function isClusterOpen({ state, health }: Pick<ClusterView, 'state' | 'health'>): boolean {
   return state === 'ACTIVE' && health === 'HEALTHY'
 }
 

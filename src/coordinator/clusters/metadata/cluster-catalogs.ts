@@ -2,7 +2,13 @@ import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { Connector } from '../../../connectors/spi/connector.ts'
 import type { ServerMetadata } from '../../../connectors/spi/server-metadata.ts'
 import { settlesWithin } from '../../../shared/deadline.ts'
-import { decidesItself, isOpen, type ClusterDirectory, type ClusterTarget, type ClusterView } from '../cluster.ts'
+import {
+  decidesItself,
+  isClusterOpen,
+  type ClusterDirectory,
+  type ClusterTarget,
+  type ClusterView,
+} from '../cluster.ts'
 import { OWN_CATALOGS, type GroupCatalogs, type RemoteCatalogs } from '../routing/route.ts'
 import { isTarget } from '../slot-queue.ts'
 import { createClusterMetadata, type ClusterMetadata, type ClusterMetadataDeps } from './cluster-metadata.ts'
@@ -80,7 +86,10 @@ export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalog
           .list()
           .filter(({ group: of, state }) => of === group && state === 'ACTIVE')
           .filter((cluster) => hasCatalog(cluster, catalog))
-          .toSorted((a, b) => Number(isOpen(b)) - Number(isOpen(a)) || a.running / a.weight - b.running / b.weight),
+          .toSorted(
+            (a, b) =>
+              Number(isClusterOpen(b)) - Number(isClusterOpen(a)) || a.running / a.weight - b.running / b.weight,
+          ),
       withinMs,
       runOnCluster,
       now,
@@ -120,7 +129,7 @@ export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalog
   function groupOf(catalog: string): string | undefined {
     const having = clusters.list().filter((cluster) => ownOf(cluster).has(catalog))
     const names = (of: readonly ClusterView[]): string | undefined => of.map(({ group }) => group).toSorted()[0]
-    return names(having.filter(isOpen)) ?? names(having)
+    return names(having.filter(isClusterOpen)) ?? names(having)
   }
 
   function decides(catalog: string): boolean {

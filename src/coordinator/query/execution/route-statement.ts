@@ -5,7 +5,7 @@ import { accessDenied, accessOf, shownName, type RightsOf } from '../../../sql/a
 import type { MetadataPort } from '../../../sql/front-end.ts'
 import type { NameAsWritten } from '../../../sql/statement-names.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
-import { decidesItself, isOpen, type ClusterTarget, type ClusterView } from '../../clusters/cluster.ts'
+import { decidesItself, isClusterOpen, type ClusterTarget, type ClusterView } from '../../clusters/cluster.ts'
 import type { QuerySession, Routed } from '../stream/events.ts'
 import type { RemoteRouted } from '../stream/remote-routed.ts'
 import { isTarget } from '../../clusters/slot-queue.ts'
@@ -230,7 +230,7 @@ function routedTo(
 /** Whether a route leads to a cluster that takes statements, or to none. */
 function hasOpen(clusters: readonly ClusterView[], route: Route): boolean {
   if (!isRemoteRoute(route)) return true
-  return clusters.some((cluster) => isOpen(cluster) && isTarget(cluster, route))
+  return clusters.some((cluster) => isClusterOpen(cluster) && isTarget(cluster, route))
 }
 
 /** The full names of a statement's tables, and its catalogs. */
