@@ -8,6 +8,7 @@ import { testCache, withCached } from './test-cache.ts'
 const run = promisify(execFile)
 const CLI = 'io.trino:trino-cli:476:jar:executable'
 const PYTHON_PACKAGES = ['trino==0.340.0', 'presto-python-client==0.8.4']
+const DATA_TOOLS = ['dbt-core==1.11.16', 'dbt-trino==1.11.0', 'trino==0.340.0', 'sqlalchemy==2.1.9', 'pandas==3.1.1']
 
 /** Options for a short run of Java: little compilation and garbage collection. */
 export const shortLived = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'] as const
@@ -59,15 +60,25 @@ export async function fetchedJar(artifact: string, folder: string, name: string)
   return jar
 }
 
+/** Runs a script of Python. */
+export type RunPython = (script: string, args: readonly string[], env?: Environment) => Promise<Finished>
+
 /** A Python environment with the published clients; undefined if it cannot be created. */
-export async function pythonClients(): Promise<
-  ((script: string, args: readonly string[], env?: Environment) => Promise<Finished>) | undefined
-> {
+export function pythonClients(): Promise<RunPython | undefined> {
+  return pythonWith('Python with the Trino client', 'python', PYTHON_PACKAGES)
+}
+
+/** A Python environment with dbt, SQLAlchemy and pandas; undefined if it cannot be created. */
+export function pythonDataTools(): Promise<RunPython | undefined> {
+  return pythonWith('Python with dbt, SQLAlchemy and pandas', 'python-data-tools', DATA_TOOLS)
+}
+
+async function pythonWith(what: string, folder: string, packages: readonly string[]): Promise<RunPython | undefined> {
   try {
-    const python = join(await pythonEnvironment('python', PYTHON_PACKAGES), 'python')
+    const python = join(await pythonEnvironment(folder, packages), 'python')
     return (script, args, env) => finished(python, ['-c', script, ...args], env)
   } catch (error) {
-    return missing('Python with the Trino client', error)
+    return missing(what, error)
   }
 }
 
