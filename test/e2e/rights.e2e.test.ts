@@ -130,6 +130,7 @@ const rights: Readonly<Record<string, Right>> = {
   'DELETE /v1/statement/{queryId}/{token}': 'kill',
   'DELETE /v1/stage/{stageId}/{mac}': 'kill',
   'GET /v1/query': 'people',
+  'GET /v1/query/totals': 'people',
   'GET /v1/query/{queryId}': 'view',
   'DELETE /v1/query/{queryId}': 'kill',
   'PUT /v1/query/{queryId}/killed': 'kill',

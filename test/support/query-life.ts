@@ -99,6 +99,8 @@ export type QueryLifeOptions = {
   readonly sql?: string
   readonly user?: string
   readonly source?: string
+  /** Other fields of the session. */
+  readonly session?: Partial<QueryEventOf<'QueryCreated'>['data']['session']>
   /** The time of QueryCreated in milliseconds since the epoch. @default 2026-03-01T10:00:00Z */
   readonly startMillis?: number
   readonly end?: 'finished' | 'failed' | 'killed' | 'open'
@@ -184,6 +186,7 @@ export function queryLife(queryId: string, options: QueryLifeOptions = {}): Quer
           resourceEstimates: {},
           remoteUserAddress: '127.0.0.1',
           userAgent: 'vitest',
+          ...options.session,
         },
         resourceGroup: 'global',
         traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',

@@ -77,7 +77,9 @@ export function routeOf(path: string): string {
       return parts.length <= 2
         ? '/v1/query'
         : parts.length === 3
-          ? '/v1/query/{queryId}'
+          ? parts[2] === 'totals'
+            ? '/v1/query/totals'
+            : '/v1/query/{queryId}'
           : `/v1/query/{queryId}/${sub(parts[3])}`
     case 'task':
       return parts.length <= 2 ? '/v1/task' : parts.length === 3 ? '/v1/task/{taskId}' : '/v1/task/{taskId}/results'

@@ -9,6 +9,7 @@ export const routes = {
   '/v1/statement/{queryId}/{token}': ['GET', 'DELETE'],
   '/v1/stage/{stageId}/{mac}': ['DELETE'],
   '/v1/query': ['GET'],
+  '/v1/query/totals': ['GET'],
   '/v1/query/{queryId}': ['GET', 'DELETE'],
   '/v1/query/{queryId}/killed': ['PUT'],
   '/v1/query/{queryId}/preempted': ['PUT'],

@@ -27,6 +27,7 @@ const named = {
   ReplayBeginning: replayBeginningSchema,
   ReplayReport: replayReportSchema,
   QueryListItem: wire.queryListItemSchema,
+  QueryTotals: wire.queryTotalsSchema,
   QueryInfo: wire.queryInfoSchema,
   StageInfo: wire.stageInfo,
   CloudEvent: wire.cloudEvent,
@@ -65,6 +66,29 @@ const parameter = (
 })
 const path = (name: string, description: string): Json => parameter('path', name, description)
 const query = (name: string, description: string, schema?: Json): Json => parameter('query', name, description, schema)
+
+const moment = { type: 'string', format: 'date-time' } as const
+/** Parameters that choose queries. */
+const ofQueries = [
+  query('state', 'One or more states, separated by commas'),
+  query('user', 'User of the queries'),
+  query('source', 'Name of the client program'),
+  query('app', 'Program that sent the statement, as the client says: `dbt`, `metabase` …'),
+  query('appObject', 'Object of that program: a dbt model, a dashboard, a DAG'),
+  query('appUser', 'User of that program'),
+  query('resourceGroup', 'Resource group, its names separated by dots'),
+  query('group', 'Group of the user'),
+  query('tag', 'Client tag'),
+  query('queryType', '`SELECT`, `INSERT` …'),
+  query('plan', 'Where the plan runs: `local`, `coordinator`, `delegated`'),
+  query('cluster', 'Cluster that ran the query'),
+  query('error', 'Name of the error'),
+  query('fingerprint', 'Fingerprint of the statement'),
+  query('table', 'Table that the query reads or writes: `catalog.schema.table`, a name with a dot in double quotes'),
+  query('since', 'Only queries that were created at or after this time, ISO 8601', moment),
+  query('until', 'Only queries that were created before this time, ISO 8601', moment),
+  query('q', 'Part of the first 4,096 characters of the text; upper and lower case are equal'),
+]
 
 const queryId = path('queryId', 'Identifier from the POST, yyyymmdd_hhmmss_NNNNN_xxxxx')
 const taskId = path('taskId', 'Query identifier, stage and task number, separated by dots')
@@ -215,18 +239,23 @@ const operations = {
       summary:
         'Open queries and queries that ended in the last 15 minutes, newest first; with filters also older queries',
       parameters: [
-        query('state', 'One or more states, separated by commas'),
-        query('user', 'User of the queries'),
-        query('since', 'Only queries that were created at or after this time, ISO 8601', {
-          type: 'string',
-          format: 'date-time',
-        }),
-        query('q', 'Part of the first 4,096 characters of the text; upper and lower case are equal'),
+        ...ofQueries,
         query('limit', 'Most queries in the answer', { type: 'integer', minimum: 1, maximum: 1000 }),
         query('cursor', 'Cursor from the header Link of the page before'),
       ],
       responses: {
         200: json('Queries', listOf('QueryListItem'), undefined, stale),
+        400: problem('A parameter is invalid'),
+        503: problem('The history cannot be read'),
+      },
+    },
+  },
+  '/v1/query/totals': {
+    get: {
+      summary: 'Totals of the queries that GET /v1/query lists with the same filters, together and by state',
+      parameters: ofQueries,
+      responses: {
+        200: json('Totals', ref('QueryTotals'), undefined, stale),
         400: problem('A parameter is invalid'),
         503: problem('The history cannot be read'),
       },

@@ -306,6 +306,11 @@ const session = z.looseObject({
   source: z.string().optional(),
   catalog: z.string().optional(),
   schema: z.string().optional(),
+  groups: z.array(z.string()).optional(),
+  clientTags: z.array(z.string()).optional(),
+  clientInfo: z.string().optional(),
+  userAgent: z.string().optional(),
+  remoteUserAddress: z.string().optional().describe('Address of the client'),
   startTime: z.int().describe('Milliseconds since the epoch'),
 })
 
@@ -338,6 +343,14 @@ const listedQueryStats = z.looseObject({
 
 const queryState = z.enum(['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED'])
 
+/** The program behind a query, as the client says, and the shape of the statement. */
+const behindFields = {
+  app: z.string().optional().describe('Program that sent the statement, as the client says: `dbt`, `metabase` …'),
+  appObject: z.string().optional().describe('Its object: a dbt model, a dashboard, a DAG'),
+  appUser: z.string().optional().describe('Its user'),
+  fingerprint: z.string().optional().describe('Equal for statements that differ only in literals'),
+}
+
 const errorCode = z.looseObject({ code: z.int(), name: z.string(), type: z.string() })
 
 export const queryListItemSchema = z.looseObject({
@@ -348,11 +361,35 @@ export const queryListItemSchema = z.looseObject({
   query: z.string().describe('First 4,096 characters of the text'),
   queryTruncated: z.literal(true).optional().describe('True: the text is longer; `self` has more of it'),
   queryType: z.string().optional(),
+  ...behindFields,
+  plan: z
+    .enum(['local', 'coordinator', 'delegated'])
+    .optional()
+    .describe('Where the plan runs: on workers, in the coordinator, or at a cluster'),
+  cluster: z.string().optional().describe('The cluster of the last attempt'),
+  routingRule: z.string().optional().describe('The routing rule that decided'),
   resourceGroupId: z.array(z.string()),
   errorCode: errorCode.optional(),
   queryStats: listedQueryStats,
 })
 export type QueryListItem = Body<z.infer<typeof queryListItemSchema>>
+
+const totalFigures = {
+  queries: count,
+  cpuTime: duration,
+  elapsedTime: duration,
+  rawInputDataSize: dataSize,
+  outputPositions: count,
+  outputDataSize: dataSize,
+}
+
+export const queryTotalsSchema = z.looseObject({
+  ...totalFigures,
+  states: z
+    .partialRecord(queryState, z.looseObject(totalFigures))
+    .describe('By state; states without queries are absent'),
+})
+export type QueryTotals = Body<z.infer<typeof queryTotalsSchema>>
 
 const queryRoute = z.looseObject({
   plan: z
@@ -391,6 +428,7 @@ export const queryInfoSchema = z.looseObject({
   fieldTypes: z.array(z.string()),
   query: z.string(),
   queryType: z.string().optional(),
+  ...behindFields,
   queuedReason: z.string().optional().describe('What a QUEUED query waits for'),
   queryStats: listedQueryStats.extend({
     runningTasks: count,

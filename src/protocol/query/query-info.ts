@@ -4,6 +4,7 @@ import type { SeesEnder } from '../../coordinator/query/stream/ending.ts'
 import { isRemote } from '../../coordinator/query/stream/remote-routed.ts'
 import { groupOfQuery, remoteOf, writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
+import { clientApp } from '../../readmodels/queries/client-app.ts'
 import { executionStartedAt } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
@@ -33,6 +34,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
   const endedBy = query.kind === 'FAILED' ? query.failed.endedBy : undefined
   const finished = query.kind === 'FINISHED' ? query.finished : undefined
   const { redacted } = created
+  const behind = clientApp(created.sql, session)
   return withoutAbsent({
     queryId: query.queryId,
     session: withoutAbsent({
@@ -72,6 +74,9 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
     queryType: planned?.queryType,
     route: planned && routeOf(query, planned),
     updateType: finished?.updateType ?? planned?.updateType,
+    app: behind?.app,
+    appObject: behind?.object,
+    appUser: behind?.user,
     updateCount: finished?.updateCount,
     queuedReason: query.kind === 'QUEUED' ? (queuedReason ?? query.queued?.reason) : undefined,
     queryStats: queryStats(view, context.now),

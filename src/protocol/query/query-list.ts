@@ -34,6 +34,11 @@ export function queryListItem(row: QueryListRow, baseUri: string): QueryListItem
       source: row.source,
       catalog: row.catalog_name,
       schema: row.schema_name,
+      groups: listOf(row.groups),
+      clientTags: listOf(row.client_tags),
+      clientInfo: row.client_info && beginningOf(row.client_info),
+      userAgent: row.user_agent,
+      remoteUserAddress: row.remote_address,
       startTime: Date.parse(row.created_at),
     }),
     resourceGroupId: groupPath(row.resource_group),
@@ -45,6 +50,13 @@ export function queryListItem(row: QueryListRow, baseUri: string): QueryListItem
     queryTruncated: row.sql_text.length > LIST_CHARACTERS || null,
     queryType: row.query_type,
     updateType: row.update_type,
+    app: row.app,
+    appObject: row.app_object,
+    appUser: row.app_user,
+    fingerprint: row.fingerprint,
+    plan: row.route as QueryListItem['plan'],
+    cluster: row.cluster,
+    routingRule: row.routing_rule,
     queryStats: withoutAbsent({
       createTime: row.created_at,
       executionStartTime: row.execution_started_at,
@@ -81,6 +93,11 @@ export function queryListItem(row: QueryListRow, baseUri: string): QueryListItem
   })
 }
 
+/** A list of texts. Rows of earlier versions have none. */
+function listOf(json: string | null): string[] | undefined {
+  return json === null ? undefined : ((JSON.parse(json) as string[] | null) ?? undefined)
+}
+
 function errorCodeOf({
   error_code: code,
   error_name: name,
@@ -93,8 +110,12 @@ function errorCodeOf({
 export function liveRow(view: LiveQueryView, now: number): QueryListRow {
   const row = queryRow(view.query, { sequence: 0, epoch: 0, incomplete: false })
   const totals = totalsNow(view, now)
+  const { session } = view.query.created
   return queryListRow.parse({
     ...row,
+    // The schema reads these as the driver returns them.
+    groups: session.groups,
+    client_tags: session.clientTags,
     elapsed_ms: totals.elapsedNanos / 1e6,
     cpu_ms: totals.cpuNanos / 1e6,
     scheduled_ms: totals.scheduledNanos / 1e6,

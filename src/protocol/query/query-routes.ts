@@ -6,7 +6,7 @@ import { shownCloudEvent } from '../../coordinator/query/stream/shown-event.ts'
 import { querySpans } from '../../coordinator/query/telemetry/query-spans.ts'
 import { isTerminal } from '../../coordinator/query/stream/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
-import type { QueryFilter } from '../../readmodels/queries/queries.ts'
+import { passesFilter } from '../../readmodels/queries/queries.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { parseQueryId, type QueryId } from '../../shared/ids.ts'
 import { seenBy } from '../access/seen-queries.ts'
@@ -16,10 +16,10 @@ import { problemHandler, resource, resourceRouter, sendJson } from '../edge/reso
 import { momentOf, parseAsOf, SEQUENCE_HEADER } from './as-of.ts'
 import { createEndings, type EndQueryDeps } from './end-query.ts'
 import { createQueryFinder, type FindQueryDeps } from './find-query.ts'
-import { queryStates } from './query-states.ts'
 import { queryInfo } from './query-info.ts'
+import { filterOf, filterParameters, uses, type WantedQueries } from './query-filter.ts'
 import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryListItem } from './query-list.ts'
-import { storableTime } from './storable-time.ts'
+import { queryTotals } from './query-totals.ts'
 
 export interface QueryRoutesDeps extends FindQueryDeps, EndQueryDeps {
   /** Scheme, host and port that the client used. */
@@ -35,22 +35,8 @@ const MAX_EVENTS = 1000
 
 const limit = (most: number) => z.coerce.number().int().min(1).max(most)
 
-/** A search text for the database, which has no text with U+0000. */
-const searched = z.string().refine((text) => !text.includes('\0'), 'has a character that is not allowed in text')
-
 const listParameters = z.object({
-  state: z
-    .string()
-    .transform((text) => text.toUpperCase().split(','))
-    .pipe(z.array(z.enum(queryStates)))
-    .optional(),
-  user: searched.optional(),
-  since: z.iso
-    .datetime({ offset: true })
-    .transform(storableTime)
-    .refine((time) => time !== undefined, 'is not an ISO 8601 time')
-    .optional(),
-  q: searched.min(1).optional(),
+  ...filterParameters,
   limit: limit(MAX_LIST).default(MAX_LIST),
   cursor: z
     .string()
@@ -58,6 +44,8 @@ const listParameters = z.object({
     .refine((cursor) => cursor !== undefined, 'is not a cursor of this server')
     .optional(),
 })
+
+const totalsParameters = z.object(filterParameters)
 
 const infoParameters = z.object({
   asOf: z.string().transform(parseAsOf).optional(),
@@ -80,27 +68,28 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   const endings = createEndings(deps)
   const router = resourceRouter()
 
+  /** The queries that a request asks for: those in memory, and the filter that finds the others. */
+  async function chosenQueries(request: Request, wanted: WantedQueries, isNextPage: boolean) {
+    const seen = await ask(() => seenBy(deps.identify(request), deps.authorize, read))
+    const isFiltered = isNextPage || Object.values(wanted).some((one) => one !== undefined)
+    const filter = {
+      ...filterOf(wanted),
+      ...seen.filter,
+      ...(isFiltered ? {} : { endedSince: new Date(clock.now() - RECENT_MS).toISOString() }),
+    }
+    const views = live.list().filter((view) => seen.has(view.query.created.session))
+    const inMemory = views
+      .filter(({ query }) => filter.table === undefined || uses(query, filter.table))
+      .map((view) => liveRow(view, clock.now()))
+    return { filter, inMemory, without: views.map(({ query }) => query.queryId) }
+  }
+
   resource(router, '/v1/query', {
     async GET(request, response) {
-      const identity = deps.identify(request)
-      const { state, user, since, q, limit: most, cursor } = parse(listParameters, request)
-      const asked = [state, user, since, q, cursor].some((one) => one !== undefined)
-      const seen = await ask(() => seenBy(identity, deps.authorize, read))
-      const filter: QueryFilter = {
-        ...seen.filter,
-        ...(state ? { states: state } : {}),
-        ...(user === undefined ? {} : { user }),
-        ...(since === undefined ? {} : { since }),
-        ...(q === undefined ? {} : { text: q }),
-        ...(cursor ? { cursor } : {}),
-        ...(asked ? {} : { endedSince: new Date(clock.now() - RECENT_MS).toISOString() }),
-      }
+      const { limit: most, cursor, ...wanted } = parse(listParameters, request)
+      const { inMemory, filter: chosen, without } = await chosenQueries(request, wanted, cursor !== undefined)
+      const filter = { ...chosen, ...(cursor && { cursor }) }
       const stale = await staleness()
-      const inMemory = live
-        .list()
-        .filter((view) => seen.has(view.query.created.session))
-        .map((view) => liveRow(view, clock.now()))
-      const without = inMemory.map((row) => row.query_id)
       const listed = await ask(() => stored.list({ ...filter, without }, most + 1, LIST_CHARACTERS + 1))
       const rows = overlay(listed, inMemory, filter, most + 1)
       const page = rows.slice(0, most)
@@ -112,6 +101,16 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
         undefined,
         { ...stale, ...more },
       )
+    },
+  })
+
+  resource(router, '/v1/query/totals', {
+    async GET(request, response) {
+      const { inMemory, filter, without } = await chosenQueries(request, parse(totalsParameters, request), false)
+      const stale = await staleness()
+      const totals = await ask(() => stored.totals({ ...filter, without }))
+      const live = inMemory.filter((row) => passesFilter(row, filter))
+      sendJson(response, queryTotals(totals, live), undefined, stale)
     },
   })
 

@@ -16,6 +16,9 @@ export interface ArchivedFiles {
   readonly limitMs: number
 }
 
+/** Columns of `queries` whose range in a period is known. */
+const PERIOD_TIMES: ReadonlySet<string> = new Set(['created', 'ended', 'end'])
+
 /**
  * The periods that can have rows for a question. A period's times are those of its queries; tasks have others, so only
  * the table `queries` is selected by time.
@@ -29,7 +32,7 @@ export function periodsFor(
     terms.every((term) => {
       if ('in' in term && (term.column === 'query_id' || term.column === 'stream'))
         return term.in.some((id) => period.first_id <= id && id <= period.last_id)
-      if (table === 'queries' && 'compare' in term && (term.column === 'created' || term.column === 'ended')) {
+      if (table === 'queries' && 'compare' in term && PERIOD_TIMES.has(term.column)) {
         const [from, to] =
           term.column === 'created' ? [period.created_from, period.created_to] : [period.ended_from, period.ended_to]
         if (term.compare === '>' || term.compare === '>=') return to >= term.value

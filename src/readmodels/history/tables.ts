@@ -140,11 +140,20 @@ export const historyViews = {
             total_tasks: 'tasks',
             total_splits: 'splits',
           },
-          indexed: { user_name: 200 },
+          indexed: { user_name: 200, app: 100 },
         }),
+        // The name that OpenMetadata reads.
+        end: time('q.ended_at'),
         original_user: text(`(q.details->'session'->>'originalUser')`, { indexed: 200, archived: 'q.original_user' }),
       },
-      { original_user: 'user', route: 'trace_id' },
+      {
+        original_user: 'user',
+        app: 'source',
+        app_object: 'app',
+        app_user: 'app_object',
+        end: 'ended',
+        route: 'trace_id',
+      },
     ),
   },
   tasks: {

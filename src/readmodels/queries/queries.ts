@@ -7,7 +7,6 @@ import { queryOfStream, type QueryId } from '../../shared/ids.ts'
 /** A row of `queries` as lists show it; counts are numbers, times ISO UTC. */
 export const queryListRow = queriesTable.row.omit({
   header_family: true,
-  route: true,
   planned_at: true,
   wall_ms: true,
   update_count: true,
@@ -15,6 +14,7 @@ export const queryListRow = queriesTable.row.omit({
   recoveries: true,
   last_sequence: true,
   epoch: true,
+  normalized_query: true,
   details: true,
 })
 export type QueryListRow = z.output<typeof queryListRow>
@@ -30,11 +30,45 @@ export const WHOLE_TEXTS = 2 ** 31 - 1
  */
 export const SEARCHED_CHARACTERS = 4096
 
+/** Columns that a filter compares with one value. */
+const EQUAL_COLUMNS = [
+  'user_name',
+  'source',
+  'app',
+  'app_object',
+  'app_user',
+  'resource_group',
+  'query_type',
+  'route',
+  'cluster',
+  'error_name',
+  'fingerprint',
+] as const
+export type EqualColumn = (typeof EQUAL_COLUMNS)[number]
+
+/** Columns whose index holds the first characters of their texts: their number. */
+const INDEXED: Partial<Readonly<Record<EqualColumn, number>>> = { user_name: 200, app: 100 }
+
+/** A table or view, by its full name in lower case. */
+export interface FilteredTable {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+}
+
 export interface QueryFilter {
   readonly states?: readonly string[]
-  readonly user?: string
+  readonly equal?: Partial<Readonly<Record<EqualColumn, string>>>
+  /** Only queries of users in this group. */
+  readonly group?: string
+  /** Only queries with this client tag. */
+  readonly tag?: string
+  /** Only queries that read or write this table. Rows in memory are filtered by the caller before. */
+  readonly table?: FilteredTable
   /** Created at or after, ISO UTC. */
   readonly since?: string
+  /** Created before, ISO UTC. */
+  readonly until?: string
   /** A part of the text's first `SEARCHED_CHARACTERS` characters; upper and lower case match. */
   readonly text?: string
   /** Only queries after this one in the order of the list. */
@@ -82,6 +116,42 @@ export async function readQueries(
   return rows.map((row) => queryListRow.parse(row))
 }
 
+/** The figures of the queries that match a filter, by state. */
+export interface QueryTotals {
+  readonly state: string
+  readonly queries: number
+  readonly cpuMs: number
+  readonly elapsedMs: number
+  readonly inputBytes: number
+  readonly outputRows: number
+  readonly outputBytes: number
+}
+
+const TOTALS = ['cpu_ms', 'elapsed_ms', 'raw_input_bytes', 'output_rows', 'output_bytes']
+/** The columns of a select over `queries` for `totalsOf`. */
+export const TOTAL_COLUMNS = ['state', 'count(*)', ...TOTALS.map((column) => `coalesce(sum(${column}), 0)`)]
+  .map((column) => `(${column})::text`)
+  .join(', ')
+
+export function totalsOf([state, ...figures]: readonly unknown[]): QueryTotals {
+  const [queries, cpuMs, elapsedMs, inputBytes, outputRows, outputBytes] = figures.map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  return { state: String(state), queries, cpuMs, elapsedMs, inputBytes, outputRows, outputBytes }
+}
+
+/** Reads the totals of the queries that match a filter; states without queries are absent. */
+export async function readQueryTotals(query: QueryRows, filter: QueryFilter): Promise<QueryTotals[]> {
+  const { where, values } = conditions(filter)
+  const rows = await query(`select array[${TOTAL_COLUMNS}] as totals from queries ${where} group by state`, values)
+  return rows.map(({ totals }) => totalsOf(totals as readonly unknown[]))
+}
+
 /** Only the ids of these queries, newest first. */
 export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit: number): Promise<QueryId[]> {
   const { where, bind, values } = conditions(filter)
@@ -123,13 +193,24 @@ function conditions(filter: QueryFilter): Conditions {
   const bind = (value: unknown): string => `$${values.push(value)}`
   const wheres: string[] = []
   if (filter.states) wheres.push(`state = any(${bind(filter.states)})`)
-  if (filter.user !== undefined) {
-    const user = bind(filter.user)
-    // The index holds the first characters of names.
-    wheres.push(`left(user_name, 200) = left(${user}, 200) and user_name = ${user}`)
+  for (const [column, value] of equalTerms(filter)) {
+    const wanted = bind(value)
+    const first = INDEXED[column]
+    wheres.push(`${first ? `left(${column}, ${first}) = left(${wanted}, ${first}) and ` : ''}${column} = ${wanted}`)
+  }
+  for (const [column, value] of listTerms(filter)) wheres.push(`${column} @> jsonb_build_array(${bind(value)}::text)`)
+  if (filter.table) {
+    const { catalog, schema, table } = filter.table
+    wheres.push(
+      `exists (select 1 from table_access t where t.query_id = queries.query_id
+        and left(catalog_name, 100) = left(${bind(catalog)}, 100) and left(schema_name, 100) = left(${bind(schema)}, 100)
+        and left(table_name, 200) = left(${bind(table)}, 200)
+        and t.catalog_name = ${bind(catalog)} and t.schema_name = ${bind(schema)} and t.table_name = ${bind(table)})`,
+    )
   }
   if (filter.seen) wheres.push(seenQueriesCondition(filter.seen, bind))
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
+  if (filter.until !== undefined) wheres.push(`created_at < ${bind(filter.until)}`)
   if (filter.text !== undefined) {
     const found = `left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`
     // The index has only ended queries; there are few others.
@@ -163,13 +244,31 @@ function searched(text: string): string {
     .join('')
 }
 
+/** The columns that must equal a value. The names of columns come from a closed list. */
+export function equalTerms({ equal = {} }: QueryFilter): (readonly [EqualColumn, string])[] {
+  return EQUAL_COLUMNS.flatMap((column) => {
+    const value = equal[column]
+    return value === undefined ? [] : [[column, value] as const]
+  })
+}
+
+/** The columns with lists that must contain a value. */
+export function listTerms({ group, tag }: QueryFilter): (readonly ['groups' | 'client_tags', string])[] {
+  return [
+    ...(group === undefined ? [] : [['groups', group] as const]),
+    ...(tag === undefined ? [] : [['client_tags', tag] as const]),
+  ]
+}
+
 /** Applies the same filter to a row that is not yet in the tables. */
 export function passesFilter(row: QueryListRow, filter: QueryFilter): boolean {
-  const { states, user, since, text, endedSince, cursor } = filter
+  const { states, since, until, text, endedSince, cursor } = filter
   return (
     (!states || states.includes(row.state)) &&
-    (user === undefined || row.user_name === user) &&
+    equalTerms(filter).every(([column, value]) => row[column] === value) &&
+    listTerms(filter).every(([column, value]) => (JSON.parse(row[column] ?? '[]') as string[]).includes(value)) &&
     (since === undefined || row.created_at >= new Date(since).toISOString()) &&
+    (until === undefined || row.created_at < new Date(until).toISOString()) &&
     (text === undefined || searched(row.sql_text).toLowerCase().includes(text.toLowerCase())) &&
     (endedSince === undefined || row.ended_at === null || row.ended_at >= endedSince) &&
     (!cursor || compareNewest(row, { created_at: cursor.createdAt, query_id: cursor.queryId }) > 0)

@@ -4,6 +4,7 @@ import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/que
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { splitTaskId, type QueryId } from '../../shared/ids.ts'
 import { millis, whole, type RowOf, type ReadModelTable } from '../table.ts'
+import { clientApp } from './client-app.ts'
 import type { operatorsTable, queriesTable, stagesTable, tableAccessTable, tasksTable } from './tables.ts'
 
 type RowIn<T> = T extends ReadModelTable<infer C> ? RowOf<C> : never
@@ -67,6 +68,7 @@ export function queryRow(query: KnownQuery, position: StreamPosition): QueryRow 
   const failure = query.kind === 'FAILED' ? query.failure : undefined
   const finished = query.kind === 'FINISHED' ? query.finished : undefined
   const remote = remoteOf(query)
+  const behind = clientApp(created.sql, session)
   return {
     query_id: query.queryId,
     state: query.kind,
@@ -106,6 +108,16 @@ export function queryRow(query: KnownQuery, position: StreamPosition): QueryRow 
     cluster: text(remote?.cluster),
     remote_query_id: text(remote?.queryId),
     routing_rule: text(planned?.routed?.rule),
+    app: text(behind?.app),
+    app_object: text(behind?.object),
+    app_user: text(behind?.user),
+    client_tags: storableJson(session.clientTags),
+    client_info: text(session.clientInfo),
+    groups: storableJson(session.groups),
+    user_agent: text(session.userAgent),
+    remote_address: text(session.remoteUserAddress),
+    fingerprint: null,
+    normalized_query: null,
     partial: finished?.partial ?? false,
     result_lost: query.lostTokens.length > 0,
     incomplete: position.incomplete,
@@ -241,6 +253,7 @@ export function tableAccessRows(query: KnownQuery): TableAccessRow[] {
       columns: storableJson([...names]),
       user_name: storableText(query.created.session.user),
       at: plannedAt,
+      via: null,
     }
   })
 }

@@ -1,17 +1,24 @@
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
+import type { ArchivedName } from '../archive/archived-tables.ts'
 import { readArchivedQueries, type QueriesPeriod } from '../archive/query-periods.ts'
 import { readFiles, type ArchivedFiles } from '../history/read-archive.ts'
 import { DUCKDB, type Bind } from '../history/dialect.ts'
 import { ARCHIVED_COLUMNS, readStreamPage, storedEvent, type StreamUntil } from '../query-events/queries.ts'
 import {
   compareNewest,
+  equalTerms,
   likeText,
+  listTerms,
   queryListRow,
   readQueries,
+  readQueryTotals,
   SEARCHED_CHARACTERS,
+  TOTAL_COLUMNS,
+  totalsOf,
   type QueryFilter,
   type QueryListRow,
+  type QueryTotals,
 } from './queries.ts'
 import { queriesTable } from './tables.ts'
 import { splitColumn } from '../table.ts'
@@ -24,6 +31,8 @@ export interface StoredQueries {
   stream(stream: string): AsyncIterable<Recorded>
   /** As `readQueries`. */
   list(filter: QueryFilter, limit: number, textCharacters: number): Promise<QueryListRow[]>
+  /** The totals of the queries that match a filter, by state. */
+  totals(filter: QueryFilter): Promise<QueryTotals[]>
 }
 
 const PAGE = 500
@@ -51,6 +60,16 @@ export function createStoredQueries(read: QueryRows, files: ArchivedFiles): Stor
     return [...events.values()].sort((a, b) => a.sequence - b.sequence).slice(0, limit)
   }
 
+  /** The totals in the read models, and the periods of the same moment: read again while rows move into a period. */
+  async function unmoved(filter: QueryFilter) {
+    for (let archived = await readArchivedQueries(read); ;) {
+      const hot = await readQueryTotals(read, filter)
+      const now = await readArchivedQueries(read)
+      if (now.periods.length === archived.periods.length) return { ...now, hot }
+      archived = now
+    }
+  }
+
   return {
     page,
     async *stream(stream) {
@@ -73,22 +92,41 @@ export function createStoredQueries(read: QueryRows, files: ArchivedFiles): Stor
       const statement = listStatement(filter, limit, textCharacters)
       for await (const chunk of readFiles(files, statement, found, forgotten))
         for (const values of chunk) {
-          const row = queryListRow.parse(Object.fromEntries(NAMES.map((name, i) => [name, values[i]])))
+          const row = queryListRow.parse(
+            Object.fromEntries(NAMES.map((name, i) => [name, archivedCell(name, values[i])])),
+          )
           rows.set(row.query_id, row)
         }
       for (const row of hot) rows.set(row.query_id, row)
       return [...rows.values()].sort(compareNewest).slice(0, limit)
     },
+    async totals(filter) {
+      const { periods, forgotten, hot } = await unmoved(filter)
+      const found = periods.filter((period) => mayHave(period, filter))
+      if (found.length === 0) return hot
+      const totals = [...hot]
+      for await (const chunk of readFiles(files, totalsStatement(filter), found, forgotten))
+        totals.push(...chunk.map(totalsOf))
+      return totals
+    },
   }
 }
 
 const NAMES = Object.keys(queryListRow.shape) as (keyof QueryListRow & keyof typeof queriesTable.columns)[]
+/** A value from DuckDB, which returns JSON as text. */
+function archivedCell(name: (typeof NAMES)[number], value: unknown): unknown {
+  return typeof value === 'string' && splitColumn(queriesTable.columns[name]).type === 'jsonb'
+    ? JSON.parse(value)
+    : value
+}
+
 const TERMINAL: ReadonlySet<string> = new Set(['FINISHED', 'FAILED'])
 
-function mayHave(period: QueriesPeriod, { states, since, endedSince, cursor }: QueryFilter): boolean {
+function mayHave(period: QueriesPeriod, { states, since, until, endedSince, cursor }: QueryFilter): boolean {
   return (
     (!states || states.some((state) => TERMINAL.has(state))) &&
     (since === undefined || period.created_to >= new Date(since).toISOString()) &&
+    (until === undefined || period.created_from < new Date(until).toISOString()) &&
     (endedSince === undefined || period.ended_to >= endedSince) &&
     (!cursor || period.created_from <= cursor.createdAt)
   )
@@ -96,23 +134,52 @@ function mayHave(period: QueriesPeriod, { states, since, endedSince, cursor }: Q
 
 /** The query of `readQueries`, for DuckDB. */
 function listStatement(filter: QueryFilter, limit: number, textCharacters: number) {
-  const { states, user, since, text, cursor, endedSince, without, seen } = filter
   const values: string[] = []
   const bind = binding(values)
-  const time = (value: string): string => DUCKDB.cast(bind(value), 'timestamptz')
   const whole = (value: number): string => DUCKDB.cast(bind(String(value)), 'bigint')
-  const listed = (all: readonly string[]): string => all.map((one) => bind(one)).join(', ')
   const characters = whole(textCharacters)
   const columns = NAMES.map((name) =>
     name === 'sql_text' || name === 'error_message'
       ? `left(q.${name}, ${characters})`
       : DUCKDB.shown(`q.${name}`, splitColumn(queriesTable.columns[name]).type),
   )
+  const where = whereText(filter, bind)
+  return {
+    text: `select ${columns.join(', ')} from queries q ${where}
+      order by q.created_at desc, q.query_id desc limit ${whole(limit)}`,
+    values,
+    reads: readsOf(filter),
+  }
+}
+
+function totalsStatement(filter: QueryFilter) {
+  const values: string[] = []
+  const where = whereText(filter, binding(values))
+  return { text: `select ${TOTAL_COLUMNS} from queries q ${where} group by state`, values, reads: readsOf(filter) }
+}
+
+function readsOf({ table }: QueryFilter): ReadonlySet<ArchivedName> {
+  return new Set<ArchivedName>(table ? ['queries', 'table_access'] : ['queries'])
+}
+
+/** The conditions of a filter on `queries q`. */
+function whereText(filter: QueryFilter, bind: Bind): string {
+  const { states, since, until, text, table, cursor, endedSince, without, seen } = filter
+  const time = (value: string): string => DUCKDB.cast(bind(value), 'timestamptz')
+  const listed = (all: readonly string[]): string => all.map((one) => bind(one)).join(', ')
   const wheres = [
     ...(states ? [`q.state in (${listed(states)})`] : []),
-    ...(user === undefined ? [] : [`q.user_name = ${bind(user)}`]),
+    ...equalTerms(filter).map(([column, value]) => `q.${column} = ${bind(value)}`),
+    ...listTerms(filter).map(([column, value]) => `json_contains(q.${column}, to_json(${bind(value)}))`),
+    ...(table
+      ? [
+          `exists (select 1 from table_access t where t.query_id = q.query_id and t.catalog_name = ${bind(table.catalog)}
+            and t.schema_name = ${bind(table.schema)} and t.table_name = ${bind(table.table)})`,
+        ]
+      : []),
     ...(seen ? [DUCKDB.seen(seen, bind)] : []),
     ...(since === undefined ? [] : [`q.created_at >= ${time(new Date(since).toISOString())}`]),
+    ...(until === undefined ? [] : [`q.created_at < ${time(new Date(until).toISOString())}`]),
     ...(endedSince === undefined ? [] : [`q.ended_at >= ${time(endedSince)}`]),
     ...(text === undefined
       ? []
@@ -122,13 +189,7 @@ function listStatement(filter: QueryFilter, limit: number, textCharacters: numbe
       : []),
     ...(without?.length ? [`q.query_id not in (${listed(without)})`] : []),
   ]
-  const where = wheres.length > 0 ? `where ${wheres.join(' and ')}` : ''
-  return {
-    text: `select ${columns.join(', ')} from queries q ${where}
-      order by q.created_at desc, q.query_id desc limit ${whole(limit)}`,
-    values,
-    reads: new Set(['queries'] as const),
-  }
+  return wheres.length > 0 ? `where ${wheres.join(' and ')}` : ''
 }
 
 function binding(values: string[]): Bind {

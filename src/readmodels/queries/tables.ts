@@ -55,6 +55,16 @@ export const queriesTable = defineTable('queries', ['query_id'], {
   cluster: 'text null',
   remote_query_id: 'text null',
   routing_rule: 'text null',
+  app: 'text null',
+  app_object: 'text null',
+  app_user: 'text null',
+  client_tags: 'jsonb null',
+  client_info: 'text null',
+  groups: 'jsonb null',
+  user_agent: 'text null',
+  remote_address: 'text null',
+  fingerprint: 'text null',
+  normalized_query: 'text null',
   partial: 'boolean',
   result_lost: 'boolean',
   incomplete: 'boolean',
@@ -143,6 +153,7 @@ export const tableAccessTable = defineTable('table_access', ['query_id', 'ordina
   columns: 'jsonb',
   user_name: 'text',
   at: 'timestamptz',
+  via: 'jsonb null',
 })
 
 export const columnsReadTable = defineTable('columns_read', ['query_id', 'ordinal'], {

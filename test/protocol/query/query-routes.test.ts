@@ -7,7 +7,12 @@ import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { encodeCursor } from '../../../src/protocol/query/query-list.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
-import { queryInfoSchema, queryListItemSchema, taskInfoSchema } from '../../../src/protocol/info/wire-schemas.ts'
+import {
+  queryInfoSchema,
+  queryListItemSchema,
+  queryTotalsSchema,
+  taskInfoSchema,
+} from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll, authorizeBy } from '../../../src/security/authorization.ts'
 import { administratorsToo } from '../../support/access.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
@@ -329,6 +334,43 @@ describe('GET /v1/query/{queryId} in each state of a query', () => {
 describe('GET /v1/query', () => {
   beforeEach(open)
   afterEach(close)
+
+  it('filters by the program behind a query, tags, groups, tables and times, in the tables and in memory', async () => {
+    await start()
+    const dbt = `/* {"app": "dbt", "node_id": "model.shop.orders"} */ SELECT name FROM nation`
+    const stored = await storedNow(31, { sql: dbt, session: { clientTags: ['etl'], groups: ['data'] } })
+    const failed = await storedNow(32, { end: 'failed', source: 'superset', session: { clientTags: [] } })
+    const inMemory = testQueryId(33)
+    holdLive(inMemory, { startMillis: Date.now(), end: 'open', sql: dbt, session: { clientTags: ['etl'] } })
+    await runner.barrier(60_000)
+    const ids = async (query: string): Promise<string[]> =>
+      (await get(`/v1/query?${query}`)).body.map((one: Json) => one.queryId)
+    const cases: readonly [string, string[]][] = [
+      ['app=dbt', [inMemory, stored]],
+      ['app=dbt&appObject=model.shop.orders&state=FINISHED', [stored]],
+      ['app=superset', [failed]],
+      ['tag=etl', [inMemory, stored]],
+      ['group=data', [stored]],
+      ['error=DIVISION_BY_ZERO', [failed]],
+      ['source=superset&user=alice&queryType=SELECT&plan=local&resourceGroup=global', [failed]],
+      ['table=tpch.TINY."nation"', [inMemory, failed, stored]],
+      ['table=tpch.tiny.region', []],
+      ['until=2000-01-01T00:00:00Z', []],
+      ['cluster=none', []],
+    ]
+    for (const [query, expected] of cases) expect([query, await ids(query)]).toEqual([query, expected])
+    for (const query of ['table=nation', 'table=a.b.c.d', 'table=', 'until=today', 'app=%00'])
+      expect([query, (await get(`/v1/query?${query}`)).status]).toEqual([query, 400])
+    const { body } = await get(`/v1/query?app=dbt&state=FINISHED`)
+    expect(body[0]).toMatchObject({ app: 'dbt', appObject: 'model.shop.orders', plan: 'local' })
+    expect(body[0].session).toMatchObject({ groups: ['data'], clientTags: ['etl'], remoteUserAddress: '127.0.0.1' })
+    const totals = await get('/v1/query/totals?table=tpch.tiny.nation')
+    expect(queryTotalsSchema.parse(totals.body)).toMatchObject({
+      queries: 3,
+      states: { FINISHED: { queries: 1, cpuTime: '120.00ms' }, FAILED: { queries: 1 }, RUNNING: { queries: 1 } },
+    })
+    expect((await get('/v1/query/totals?table=nation')).status).toBe(400)
+  })
 
   it('lists open and recently ended queries, newest first, and prefers memory to the tables', async () => {
     await start()

@@ -15,6 +15,7 @@ import { readArchivedQueries } from '../../../src/readmodels/archive/query-perio
 import { readFiles } from '../../../src/readmodels/history/read-archive.ts'
 import { createHistoryMoments } from '../../../src/readmodels/history/read-history.ts'
 import { historyStatement } from '../../../src/readmodels/history/statement.ts'
+import type { QueryTotals } from '../../../src/readmodels/queries/queries.ts'
 import { createStoredQueries, type StoredQueries } from '../../../src/readmodels/queries/stored-queries.ts'
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
@@ -48,6 +49,7 @@ beforeEach(async () => {
         startMillis: Date.parse('2026-03-01T10:00:00.000Z') + index * 3_600_000,
         end: (['finished', 'failed', 'killed'] as const)[index % 3]!,
         sql: `${HARD_TEXT} ${index}`,
+        session: { groups: ['analysts', 'a"b'], clientTags: [index % 2 ? 'daily' : "d'"] },
       }),
     })),
     { queryId: testQueryId(OPEN), events: queryLife(testQueryId(OPEN), { end: 'open' }) },
@@ -88,11 +90,34 @@ async function streamOf(queryId: QueryId): Promise<unknown[]> {
   return events
 }
 
+const NATION = { catalog: 'tpch', schema: 'tiny', table: 'nation' }
+
+/** The totals by state; a state may have some in the tables and some in the files. */
+function totalsByState(totals: readonly QueryTotals[]): Record<string, number[]> {
+  const sums: Record<string, number[]> = {}
+  for (const { state, ...figures } of totals)
+    sums[state] = Object.values(figures).map((figure, i) => figure + (sums[state]?.[i] ?? 0))
+  return Object.fromEntries(Object.entries(sums).sort())
+}
+
 /** Returns the answers to several reads of queries. */
 async function reported(): Promise<unknown> {
   return {
     all: await stored.list({}, 100, 4096),
-    page: await stored.list({ states: ['FAILED'], user: 'bob', text: "IT''S" }, 2, 10),
+    page: await stored.list({ states: ['FAILED'], equal: { user_name: 'bob' }, text: "IT''S" }, 2, 10),
+    chosen: await stored.list(
+      { equal: { source: 'quipu-test', resource_group: 'global' }, group: 'analysts', tag: 'daily', table: NATION },
+      100,
+      4096,
+    ),
+    others: await Promise.all(
+      [{ group: 'analyst' }, { tag: "d'" }, { table: { ...NATION, table: 'region' } }, { equal: { app: 'x' } }].map(
+        (filter) => stored.list(filter, 1, 10),
+      ),
+    ),
+    until: await stored.list({ until: '2026-03-01T14:30:00.000Z' }, 100, 4096),
+    totals: totalsByState(await stored.totals({})),
+    totalsOfTable: totalsByState(await stored.totals({ table: NATION, until: '2026-03-01T14:30:00.000Z' })),
     since: await stored.list({ since: '2026-03-01T14:30:00.000Z', without: [ids[7]!] }, 100, 4096),
     seen: await stored.list({ seen: { users: ['alice'], poster: 'x', self: 'x' } }, 3, 4096),
     cursor: await stored.list({ cursor: { createdAt: '2026-03-01T15:00:00.000Z', queryId: ids[5]! } }, 3, 4096),
