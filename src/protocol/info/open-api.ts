@@ -27,7 +27,7 @@ const named = {
   ReplayBeginning: replayBeginningSchema,
   ReplayReport: replayReportSchema,
   QueryListItem: wire.queryListItemSchema,
-  QueryTotals: wire.queryTotalsSchema,
+  TotalsInfo: wire.totalsInfoSchema,
   QueryInfo: wire.queryInfoSchema,
   StageInfo: wire.stageInfo,
   CloudEvent: wire.cloudEvent,
@@ -255,7 +255,7 @@ const operations = {
       summary: 'Totals of the queries that GET /v1/query lists with the same filters, together and by state',
       parameters: ofQueries,
       responses: {
-        200: json('Totals', ref('QueryTotals'), undefined, stale),
+        200: json('Totals', ref('TotalsInfo'), undefined, stale),
         400: problem('A parameter is invalid'),
         503: problem('The history cannot be read'),
       },

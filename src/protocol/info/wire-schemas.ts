@@ -383,13 +383,13 @@ const totalFigures = {
   outputDataSize: dataSize,
 }
 
-export const queryTotalsSchema = z.looseObject({
+export const totalsInfoSchema = z.looseObject({
   ...totalFigures,
   states: z
     .partialRecord(queryState, z.looseObject(totalFigures))
     .describe('By state; states without queries are absent'),
 })
-export type QueryTotals = Body<z.infer<typeof queryTotalsSchema>>
+export type TotalsInfo = Body<z.infer<typeof totalsInfoSchema>>
 
 const queryRoute = z.looseObject({
   plan: z

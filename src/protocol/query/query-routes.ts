@@ -19,7 +19,7 @@ import { createQueryFinder, type FindQueryDeps } from './find-query.ts'
 import { queryInfo } from './query-info.ts'
 import { filterOf, filterParameters, uses, type WantedQueries } from './query-filter.ts'
 import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryListItem } from './query-list.ts'
-import { queryTotals } from './query-totals.ts'
+import { totalsInfo } from './totals-info.ts'
 
 export interface QueryRoutesDeps extends FindQueryDeps, EndQueryDeps {
   /** Scheme, host and port that the client used. */
@@ -110,7 +110,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const stale = await staleness()
       const totals = await ask(() => stored.totals({ ...filter, without }))
       const live = inMemory.filter((row) => passesFilter(row, filter))
-      sendJson(response, queryTotals(totals, live), undefined, stale)
+      sendJson(response, totalsInfo(totals, live), undefined, stale)
     },
   })
 

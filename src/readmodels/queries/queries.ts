@@ -117,7 +117,7 @@ export async function readQueries(
 }
 
 /** The figures of the queries that match a filter, by state. */
-export interface QueryTotals {
+export interface StateTotals {
   readonly state: string
   readonly queries: number
   readonly cpuMs: number
@@ -133,7 +133,7 @@ export const TOTAL_COLUMNS = ['state', 'count(*)', ...TOTALS.map((column) => `co
   .map((column) => `(${column})::text`)
   .join(', ')
 
-export function totalsOf([state, ...figures]: readonly unknown[]): QueryTotals {
+export function totalsOf([state, ...figures]: readonly unknown[]): StateTotals {
   const [queries, cpuMs, elapsedMs, inputBytes, outputRows, outputBytes] = figures.map(Number) as [
     number,
     number,
@@ -146,7 +146,7 @@ export function totalsOf([state, ...figures]: readonly unknown[]): QueryTotals {
 }
 
 /** Reads the totals of the queries that match a filter; states without queries are absent. */
-export async function readQueryTotals(query: QueryRows, filter: QueryFilter): Promise<QueryTotals[]> {
+export async function readStateTotals(query: QueryRows, filter: QueryFilter): Promise<StateTotals[]> {
   const { where, values } = conditions(filter)
   const rows = await query(`select array[${TOTAL_COLUMNS}] as totals from queries ${where} group by state`, values)
   return rows.map(({ totals }) => totalsOf(totals as readonly unknown[]))

@@ -12,13 +12,13 @@ import {
   listTerms,
   queryListRow,
   readQueries,
-  readQueryTotals,
+  readStateTotals,
   SEARCHED_CHARACTERS,
   TOTAL_COLUMNS,
   totalsOf,
   type QueryFilter,
   type QueryListRow,
-  type QueryTotals,
+  type StateTotals,
 } from './queries.ts'
 import { queriesTable } from './tables.ts'
 import { splitColumn } from '../table.ts'
@@ -32,7 +32,7 @@ export interface StoredQueries {
   /** As `readQueries`. */
   list(filter: QueryFilter, limit: number, textCharacters: number): Promise<QueryListRow[]>
   /** The totals of the queries that match a filter, by state. */
-  totals(filter: QueryFilter): Promise<QueryTotals[]>
+  totals(filter: QueryFilter): Promise<StateTotals[]>
 }
 
 const PAGE = 500
@@ -63,7 +63,7 @@ export function createStoredQueries(read: QueryRows, files: ArchivedFiles): Stor
   /** The totals in the read models, and the periods of the same moment: read again while rows move into a period. */
   async function unmoved(filter: QueryFilter) {
     for (let archived = await readArchivedQueries(read); ;) {
-      const hot = await readQueryTotals(read, filter)
+      const hot = await readStateTotals(read, filter)
       const now = await readArchivedQueries(read)
       if (now.periods.length === archived.periods.length) return { ...now, hot }
       archived = now

@@ -10,7 +10,7 @@ import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/q
 import {
   queryInfoSchema,
   queryListItemSchema,
-  queryTotalsSchema,
+  totalsInfoSchema,
   taskInfoSchema,
 } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll, authorizeBy } from '../../../src/security/authorization.ts'
@@ -365,7 +365,7 @@ describe('GET /v1/query', () => {
     expect(body[0]).toMatchObject({ app: 'dbt', appObject: 'model.shop.orders', plan: 'local' })
     expect(body[0].session).toMatchObject({ groups: ['data'], clientTags: ['etl'], remoteUserAddress: '127.0.0.1' })
     const totals = await get('/v1/query/totals?table=tpch.tiny.nation')
-    expect(queryTotalsSchema.parse(totals.body)).toMatchObject({
+    expect(totalsInfoSchema.parse(totals.body)).toMatchObject({
       queries: 3,
       states: { FINISHED: { queries: 1, cpuTime: '120.00ms' }, FAILED: { queries: 1 }, RUNNING: { queries: 1 } },
     })

@@ -15,7 +15,7 @@ import { readArchivedQueries } from '../../../src/readmodels/archive/query-perio
 import { readFiles } from '../../../src/readmodels/history/read-archive.ts'
 import { createHistoryMoments } from '../../../src/readmodels/history/read-history.ts'
 import { historyStatement } from '../../../src/readmodels/history/statement.ts'
-import type { QueryTotals } from '../../../src/readmodels/queries/queries.ts'
+import type { StateTotals } from '../../../src/readmodels/queries/queries.ts'
 import { createStoredQueries, type StoredQueries } from '../../../src/readmodels/queries/stored-queries.ts'
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
@@ -93,7 +93,7 @@ async function streamOf(queryId: QueryId): Promise<unknown[]> {
 const NATION = { catalog: 'tpch', schema: 'tiny', table: 'nation' }
 
 /** The totals by state; a state may have some in the tables and some in the files. */
-function totalsByState(totals: readonly QueryTotals[]): Record<string, number[]> {
+function totalsByState(totals: readonly StateTotals[]): Record<string, number[]> {
   const sums: Record<string, number[]> = {}
   for (const { state, ...figures } of totals)
     sums[state] = Object.values(figures).map((figure, i) => figure + (sums[state]?.[i] ?? 0))

@@ -1,9 +1,9 @@
-import type { QueryListRow, QueryTotals as StoredTotals } from '../../readmodels/queries/queries.ts'
+import type { QueryListRow, StateTotals } from '../../readmodels/queries/queries.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
-import type { QueryTotals } from '../info/wire-schemas.ts'
+import type { TotalsInfo } from '../info/wire-schemas.ts'
 
 /** The body of `GET /v1/query/totals`: totals of stored queries and of queries in memory, together and by state. */
-export function queryTotals(stored: readonly StoredTotals[], live: readonly QueryListRow[]): QueryTotals {
+export function totalsInfo(stored: readonly StateTotals[], live: readonly QueryListRow[]): TotalsInfo {
   const all = [...stored, ...live.map(totalsOfRow)]
   const states = [...new Set(all.map(({ state }) => state))].sort()
   return {
@@ -12,7 +12,7 @@ export function queryTotals(stored: readonly StoredTotals[], live: readonly Quer
   }
 }
 
-function totalsOfRow(row: QueryListRow): StoredTotals {
+function totalsOfRow(row: QueryListRow): StateTotals {
   return {
     state: row.state,
     queries: 1,
@@ -24,8 +24,8 @@ function totalsOfRow(row: QueryListRow): StoredTotals {
   }
 }
 
-function figures(totals: readonly StoredTotals[]) {
-  const sum = (figure: Exclude<keyof StoredTotals, 'state'>): number =>
+function figures(totals: readonly StateTotals[]) {
+  const sum = (figure: Exclude<keyof StateTotals, 'state'>): number =>
     totals.reduce((total, one) => total + one[figure], 0)
   return {
     queries: sum('queries'),
