@@ -53,7 +53,7 @@ function planOf(node: RelationNode, known: Known): PlanNode {
         'TableScan',
         [],
         {
-          table: `${node.catalog}:${node.schema}:${node.table}`,
+          table: `${node.catalog}:${node.schema}:${node.table}${node.version === undefined ? '' : `@${node.version}`}`,
           ...(constrained.length > 0 && { constraint: `[${constrained.join(', ')}]` }),
         },
         shownColumns.map(({ name, type }) => `${name}:${typeName(type)}`),

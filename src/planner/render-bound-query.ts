@@ -64,24 +64,31 @@ function questionedColumns({ terms, groups }: ScanQuestion): string[] {
   return [...terms, ...(groups?.keys ?? []), ...(groups?.measures ?? [])].flatMap(({ column }) => column ?? [])
 }
 
-/** Each table once, with all columns that the statement itself reads. */
+/** Each table once, with all columns that the statement itself reads, and the snapshots of all versions. */
 function tablesRead(
   scans: readonly ReadScan[],
   needed: ReadonlySet<ColumnId>,
   asked: ReadonlySet<ColumnId>,
 ): readonly TableRead[] {
-  const tables = new Map<string, { readonly read: TableRead; readonly columns: Set<string> }>()
+  const tables = new Map<string, Omit<TableRead, 'columns' | 'snapshot'> & ReadParts>()
   for (const { scan, columns } of scans) {
     const ofRules = scan.columns.filter(({ id }) => needed.has(id) && !asked.has(id)).map(({ name }) => name)
     const shown = columns.filter((column) => !ofRules.includes(column))
     const { catalog, schema, table, snapshot } = scan
     const key = JSON.stringify([catalog, schema, table])
-    const known = tables.get(key) ?? {
-      read: { catalog, schema, table, columns: [], ...(snapshot !== undefined && { snapshot }) },
-      columns: new Set<string>(),
-    }
+    const known = tables.get(key) ?? { catalog, schema, table, columns: new Set(), snapshots: new Set() }
+    known.snapshots.add(snapshot)
     for (const column of scan.question?.groups ? questionedColumns(scan.question) : shown) known.columns.add(column)
     tables.set(key, known)
   }
-  return [...tables.values()].map(({ read, columns }) => ({ ...read, columns: [...columns] }))
+  return [...tables.values()].map(({ columns, snapshots, ...name }) => ({
+    ...name,
+    columns: [...columns],
+    ...(!snapshots.has(undefined) && { snapshot: [...snapshots].join(', ') }),
+  }))
+}
+
+interface ReadParts {
+  readonly columns: Set<string>
+  readonly snapshots: Set<string | undefined>
 }

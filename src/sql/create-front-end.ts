@@ -4,6 +4,7 @@ import {
   analyzeRowStatement,
   analyzeStatementQuery,
   analyzeUnchecked,
+  periodsOf,
   type QueryAnalysis,
   type UncheckedQuery,
 } from './analyzer/analyze.ts'
@@ -252,7 +253,7 @@ async function analyzeQuery(
 ): Promise<{ readonly query: UncheckedQuery; readonly resolveMs: number }> {
   verifyCount(input, query, parameters)
   const start = performance.now()
-  const metadata = await resolve(query, input)
+  const metadata = await resolve(query, input, { periods: periodsOf(input, (given) => valuesOf(given, parameters)) })
   const resolveMs = performance.now() - start
   const given = { ...input, metadata }
   return { query: analyzeUnchecked(given, query, valuesOf(given, parameters)), resolveMs }
@@ -264,7 +265,9 @@ async function analyzeRows(
   parameters: GivenParameters,
 ): Promise<QueryAnalysis> {
   verifyCount(input, node, parameters)
-  const given = { ...input, metadata: await resolve(node, input, qualify(changedTableOf(node), input.session)) }
+  const changed = qualify(changedTableOf(node), input.session)
+  const periods = periodsOf(input, (given) => valuesOf(given, parameters))
+  const given = { ...input, metadata: await resolve(node, input, { changed, periods }) }
   return analyzeRowStatement(given, node, valuesOf(given, parameters))
 }
 
@@ -311,11 +314,10 @@ async function analyzePrepared(input: StatementInput, prepared: StatementText) {
   const writes = statement.kind === 'CreateTableAsSelect' || statement.kind === 'Insert'
   const query = writes ? statement.query : statement.kind === 'Query' ? statement : undefined
   if (query === undefined) return { parameterCount, writes, query, analysis: undefined }
-  const metadata = await resolve(query, input)
-  const analysis = analyzeStatementQuery({ ...input, metadata, text, unplanned: true }, query, {
-    kind: 'describe',
-    types: new Map(),
-  })
+  const described = (): Parameters => ({ kind: 'describe', types: new Map() })
+  const asked: StatementInput = { ...input, text, unplanned: true }
+  const metadata = await resolve(query, asked, { periods: periodsOf(asked, described) })
+  const analysis = analyzeStatementQuery({ ...asked, metadata }, query, described())
   return { parameterCount, writes, query, analysis }
 }
 

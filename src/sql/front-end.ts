@@ -4,6 +4,7 @@ import type {
   ConnectorTable,
   SchemaTableName,
   TableHandle,
+  TablePoint,
   TableStatistics,
 } from '../connectors/spi/connector.ts'
 import type { AnalyzedTable, TableChange } from '../connectors/spi/table-writer.ts'
@@ -26,7 +27,8 @@ export interface MetadataPort {
   schemas(catalog: string): Promise<readonly string[]>
   /** @param named tables whose names this predicate rejects may be left out */
   tables(catalog: string, schema?: string, named?: (table: string) => boolean): Promise<readonly SchemaTableName[]>
-  table(catalog: string, schema: string, table: string): Promise<ConnectorTable | undefined>
+  /** @param at for catalogs with the ability `snapshots`: the wanted version of the table */
+  table(catalog: string, schema: string, table: string, at?: TablePoint): Promise<ConnectorTable | undefined>
   statistics(catalog: string, handle: TableHandle): Promise<KnownStatistics>
   /** The changes that a catalog supports; undefined if the catalog does not exist. */
   abilities(catalog: string): ConnectorAbilities | undefined

@@ -28,7 +28,8 @@ export function alterColumns(
       const dropped = columnOf(table, alteration.column)
       const columns = table.columns.filter((column) => column !== dropped)
       if (columns.length === 0) throw new EngineError('NOT_SUPPORTED', 'Cannot drop the only column in a table')
-      return withFileSchema({ ...table, columns })
+      const names = [...(table.dropped ?? []), { id: dropped.id, name: dropped.name }]
+      return withFileSchema({ ...table, columns, dropped: names })
     }
     case 'rename': {
       columnOf(table, alteration.column)

@@ -35,7 +35,7 @@ export class LakeCommits {
   constructor(deps: LakeCommitsDeps) {
     this.#deps = deps
     this.#folders = deps.folders
-    this.#now = deps.now ?? Date.now
+    this.#now = deps.now ?? (() => Date.now())
   }
 
   /** @throws EngineError TRANSACTION_CONFLICT when the change can no longer be made */

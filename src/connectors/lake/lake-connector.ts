@@ -2,23 +2,20 @@ import { mkdirSync, realpathSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
+import { durationMillis } from '../../shared/quantities.ts'
 import type { StatisticsByColumn } from '../spi/column-statistics.ts'
 import { parquetStatistics } from '../spi/parquet-statistics.ts'
-import type {
-  Connector,
-  ConnectorColumn,
-  ConnectorContext,
-  ConnectorFactory,
-  ConnectorTable,
-} from '../spi/connector.ts'
+import type { Connector, ConnectorContext, ConnectorFactory, ConnectorTable, TablePoint } from '../spi/connector.ts'
 import { checkReadable } from '../spi/readable-path.ts'
 import { createFileCheck } from './file-check.ts'
 import { namesOneOf } from './column-search.ts'
 import { createFileFactsCache } from './file-facts.ts'
+import { manifestTable, mayHaveColumn, olderTable, withPartitionKeys } from './described-tables.ts'
+import { historySource, historyTable, historyTableOf, historyTables } from './history-tables.ts'
 import { createLakeFolders, type NamedObject } from './lake-folders.ts'
-import { lakeSplitSchema } from './lake-split.ts'
+import { isOfFiles, lakeSplitSchema } from './lake-split.ts'
 import { createLakeWriter } from './lake-writer.ts'
-import { ADOPTED_ID, type Manifest, type TableContent } from './manifest.ts'
+import { ADOPTED_ID, innerPathSchema, type TableContent } from './manifest.ts'
 import { changed, manifestPaths, manifestSplits, manifestStatistics, storedColumns } from './manifest-table.ts'
 import { partitionStatistics } from './partition-pruning.ts'
 import { factsOf, foundSplits, snapshotId, tableColumns, type FoundFiles } from './plain-table.ts'
@@ -26,7 +23,16 @@ import { withNamedRefusals } from './refusals.ts'
 import { tableSettingsSchema, type TableSettings } from './table-settings.ts'
 import { lakeTableSource } from './table-source.ts'
 import { filesToRewrite } from './removals.ts'
-import { readVersion } from './version-chain.ts'
+import { noVersion, TableHistory, type TableVersion } from './table-history.ts'
+import { readVersion, relativeFolder } from './version-chain.ts'
+
+const HOUR_MS = 3_600_000
+/** How long versions of tables are kept after the next version was made. */
+const keepVersions = z
+  .string()
+  .default('1d')
+  .transform((text) => durationMillis(text) ?? 0)
+  .refine((millis) => millis >= HOUR_MS, 'must be a duration of at least one hour, such as 7d')
 
 const lakeSchema = z.strictObject({
   connector: z.literal('lake'),
@@ -34,8 +40,13 @@ const lakeSchema = z.strictObject({
   readOnly: z.boolean().default(false),
   /** Formats, dialects and types of tables whose files do not state them, by `schema.table`. */
   tables: tableSettingsSchema.optional(),
+  keepVersions,
 })
-const memorySchema = z.strictObject({ connector: z.literal('memory'), location: z.string().min(1).optional() })
+const memorySchema = z.strictObject({
+  connector: z.literal('memory'),
+  location: z.string().min(1).optional(),
+  keepVersions,
+})
 /** The handle of a folder without manifest: `snapshot` names the state of its files. */
 const plainHandleSchema = z.object({ schema: z.string(), table: z.string(), snapshot: z.string() })
 /** The handle of a table with manifest: `id` says which table of that name, `version` which of its versions. */
@@ -46,12 +57,17 @@ const versionHandleSchema = z.object({
   id: z.string(),
   /** Only the files that a rewrite of the table replaces. */
   rewrite: z.boolean().optional(),
+  /** The folder of the manifest, relative to the location, if it may be another than that of the name. */
+  folder: innerPathSchema.optional(),
+  /** The rows about the versions instead of those of the table. */
+  history: z.enum(historyTables).optional(),
 })
 /**
  * The facts of larger sets of files are not kept with a handle for the time of a statement: they would take much
  * memory, and listing again is a small part of reading so many files.
  */
 const MOST_REMEMBERED = 1000
+type VersionHandle = z.infer<typeof versionHandleSchema>
 const handleSchema = z.union([plainHandleSchema, versionHandleSchema])
 
 /**
@@ -72,6 +88,7 @@ export const lakeConnector: ConnectorFactory = {
     return createLake(catalog, 'lake', realpathSync(location), context, {
       readOnly: parsed.data.readOnly,
       tables: parsed.data.tables,
+      keptMillis: parsed.data.keepVersions,
     })
   },
 }
@@ -82,7 +99,7 @@ export const memoryConnector: ConnectorFactory = {
   create(catalog, properties, context) {
     const parsed = memorySchema.safeParse(properties)
     if (!parsed.success) throw new EngineError('CONFIGURATION_INVALID', z.prettifyError(parsed.error))
-    const { location } = parsed.data
+    const { location, keepVersions: keptMillis } = parsed.data
     const folder = location === undefined ? join(context.tablesDir, catalog) : resolve(context.catalogDir, location)
     // Only for a new folder: a schema `default` that was dropped does not come back. Coordinator and workers may start
     // at the same time. Mode 700, because the tables are read through Quipu only: other users of the machine have no
@@ -90,13 +107,14 @@ export const memoryConnector: ConnectorFactory = {
     if (!statSync(folder, { throwIfNoEntry: false })) {
       mkdirSync(join(folder, 'default'), { recursive: true, mode: 0o700 })
     }
-    return createLake(catalog, 'memory', realpathSync(folder), context, { readOnly: false })
+    return createLake(catalog, 'memory', realpathSync(folder), context, { readOnly: false, keptMillis })
   },
 }
 
 interface LakeOptions {
   readonly readOnly: boolean
   readonly tables?: ReadonlyMap<string, TableSettings> | undefined
+  readonly keptMillis: number
 }
 
 function createLake(
@@ -104,11 +122,12 @@ function createLake(
   connectorName: string,
   location: string,
   context: ConnectorContext,
-  { readOnly, tables = new Map() }: LakeOptions,
+  { readOnly, tables = new Map(), keptMillis }: LakeOptions,
 ): Connector {
   const cache = createFileFactsCache(location, context.inspect)
   const folders = createLakeFolders(location, tables)
   const check = createFileCheck(location, context.inspect)
+  const history = new TableHistory({ location, folders, keptMillis, now: () => Date.now() })
   const settingsOf = ({
     schema,
     table,
@@ -122,10 +141,15 @@ function createLake(
    */
   const foundFor = new WeakMap<object, FoundFiles>()
 
+  async function folderOf({ schema, table, folder }: VersionHandle): Promise<string | undefined> {
+    if (folder !== undefined) return join(location, folder)
+    const parent = await folders.schemaFolder(schema)
+    return parent && folders.objectFolder(parent, table)
+  }
+
   /** The version that a handle names, even if there are later versions or the table was dropped since. */
-  async function contentOf(handle: z.infer<typeof versionHandleSchema>): Promise<TableContent> {
-    const parent = await folders.schemaFolder(handle.schema)
-    const folder = parent && (await folders.objectFolder(parent, handle.table))
+  async function contentOf(handle: VersionHandle): Promise<TableContent> {
+    const folder = await folderOf(handle)
     const manifest = folder && (await readVersion({ location, folder }, handle.version))
     if (!manifest || manifest.content.kind !== 'table' || manifest.content.id !== handle.id) throw changed()
     checkReadable(folder, `Table '${handle.schema}.${handle.table}'`)
@@ -163,6 +187,18 @@ function createLake(
     }
   }
 
+  async function versionOf(
+    schema: string,
+    table: string,
+    object: NamedObject,
+    at: TablePoint,
+  ): Promise<ConnectorTable | undefined> {
+    const today = tableVersionOf(object)
+    if (!today) throw noVersion(at, `${schema}.${table}`)
+    const { folder, manifest } = await history.versionAt(today, at, `${schema}.${table}`)
+    return olderTable(schema, table, { manifest, folder: relativeFolder({ location, folder }) }, today.manifest.content)
+  }
+
   return withNamedRefusals({
     catalog,
     connectorName,
@@ -185,6 +221,7 @@ function createLake(
         cache,
         inspect: context.inspect,
         duckdbType: context.duckdbType,
+        keptMillis,
       }),
     }),
 
@@ -195,9 +232,14 @@ function createLake(
       return (await Promise.all(schemas.map((name) => folders.list(name, named)))).flat()
     },
 
-    async getTable(schema, table) {
+    async getTable(schema, table, at) {
       const object = await folders.find(schema, table)
-      return object && tableOf(schema, table, object)
+      if (object) return at === undefined ? tableOf(schema, table, object) : versionOf(schema, table, object, at)
+      const asked = historyTableOf(table)
+      const about = asked && (await folders.find(schema, asked.of))
+      if (!asked || about?.kind !== 'TABLE') return undefined
+      if (at !== undefined) throw new EngineError('NOT_SUPPORTED', 'This connector does not support versioned tables')
+      return historyTable(asked.kind, (await tableOf(schema, asked.of, about))!)
     },
 
     async describeTables(schema, named, take, columns) {
@@ -213,6 +255,7 @@ function createLake(
     async getStatistics(handle) {
       const parsed = handleSchema.parse(handle)
       if ('version' in parsed) {
+        if (parsed.history) return {}
         const content = await contentOf(parsed)
         if (!content.adopted) return manifestStatistics(content)
       }
@@ -244,6 +287,10 @@ function createLake(
       const read = { columns, partitions }
       const parsed = handleSchema.parse(handle)
       if ('version' in parsed) {
+        if (parsed.history) {
+          const folder = relativeFolder({ location, folder: (await folderOf(parsed)) ?? location })
+          return [{ catalog, data: { history: parsed.history, folder, version: parsed.version } }]
+        }
         const content = await contentOf(parsed)
         const version = { catalog, settings: settingsOf(parsed), location, content }
         const files = parsed.rewrite ? filesToRewrite(content, content.files.length) : undefined
@@ -253,34 +300,34 @@ function createLake(
     },
 
     async tableSource(splits, columns, options) {
-      return lakeTableSource(
-        location,
-        splits.map(({ data }) => lakeSplitSchema.parse(data)),
-        columns,
-        options,
-      )
+      const parsed = splits.map(({ data }) => lakeSplitSchema.parse(data))
+      const [about] = parsed.filter((split) => 'history' in split)
+      if (about) {
+        const folder = join(location, about.folder)
+        const manifest = await readVersion({ location, folder }, about.version)
+        if (manifest?.content.kind !== 'table') throw changed()
+        return historySource(
+          about.history,
+          history,
+          { folder, manifest: { ...manifest, content: manifest.content } },
+          columns,
+        )
+      }
+      return lakeTableSource(location, parsed.filter(isOfFiles), columns, options)
     },
 
     async verifySplits(splits) {
-      await check.verify(splits.map(({ data }) => lakeSplitSchema.parse(data)))
+      await check.verify(splits.map(({ data }) => lakeSplitSchema.parse(data)).filter(isOfFiles))
     },
 
     allowedDirectories: () => [`${location}/`],
   })
 }
 
-/** Columns and properties of a table, with its partition keys marked. */
-function withPartitionKeys(
-  columns: readonly ConnectorColumn[],
-  keys: readonly { readonly name: string }[],
-  properties: ConnectorTable['properties'],
-): Pick<ConnectorTable, 'columns' | 'properties'> {
-  if (keys.length === 0) return { columns, ...(properties && { properties }) }
-  const names = keys.map(({ name }) => name)
-  return {
-    columns: columns.map((column) => (names.includes(column.name) ? { ...column, partitionKey: true } : column)),
-    properties: { ...properties, partitioned_by: names },
-  }
+/** The table of today; undefined for a view, and for files without manifest, which have no versions. */
+function tableVersionOf(object: NamedObject): TableVersion | undefined {
+  if (object.kind === 'PLAIN' || object.manifest.content.kind !== 'table') return undefined
+  return { folder: object.folder, manifest: { ...object.manifest, content: object.manifest.content } }
 }
 
 /** Whether the files have exactly the rows of the table. */
@@ -293,67 +340,4 @@ function boundsOnly(columns: StatisticsByColumn): StatisticsByColumn {
   return Object.fromEntries(
     Object.entries(columns).map(([name, { nulls: _nulls, distinct: _distinct, ...rest }]) => [name, rest]),
   )
-}
-
-/** Whether an object may have one of these columns. The columns of files without manifest are not known yet. */
-function mayHaveColumn(object: NamedObject, names: ReadonlySet<string>): boolean {
-  if (object.kind === 'PLAIN') return true
-  const { content } = object.manifest
-  switch (content.kind) {
-    case 'table':
-      return content.columns.some(({ name }) => names.has(name))
-    case 'view':
-      return content.definition.columns.some(({ name }) => names.has(name))
-    case 'schema':
-    case 'dropped':
-      return false
-  }
-}
-
-function manifestTable(schema: string, table: string, { version, content }: Manifest): ConnectorTable | undefined {
-  switch (content.kind) {
-    case 'table':
-      return {
-        schema,
-        table,
-        kind: 'TABLE',
-        handle: { schema, table, version, id: content.id },
-        id: content.id,
-        version,
-        snapshot: `${content.id} ${version}`,
-        ...withPartitionKeys(
-          content.columns.map(({ name, type, nullable, comment }) =>
-            comment === undefined ? { name, type, nullable } : { name, type, nullable, comment },
-          ),
-          content.adopted?.keys ?? [],
-          undefined,
-        ),
-        ...(content.comment !== undefined && { comment: content.comment }),
-      }
-    case 'view': {
-      const { columns, comment, sql, catalog, schema: viewSchema, owner, runAsInvoker } = content.definition
-      return {
-        schema,
-        table,
-        kind: 'VIEW',
-        handle: { schema, table, version },
-        version,
-        columns: columns.map(({ comment: note, ...column }) => ({
-          ...column,
-          ...(note !== undefined && { comment: note }),
-        })),
-        ...(comment !== undefined && { comment }),
-        view: {
-          sql,
-          ...(catalog !== undefined && { catalog }),
-          ...(viewSchema !== undefined && { schema: viewSchema }),
-          ...(owner !== undefined && { owner }),
-          runAsInvoker,
-        },
-      }
-    }
-    case 'schema':
-    case 'dropped':
-      return undefined
-  }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { csvDialectSchema, jsonLayoutSchema } from '../spi/text-file.ts'
 import { fileFormats } from './file-format.ts'
+import { historyTables } from './history-tables.ts'
 
 /** The rules for reading a text file. */
 const splitTextSchema = z.discriminatedUnion('kind', [
@@ -99,5 +100,18 @@ const emptySplitSchema = z.object({
 })
 export type EmptySplit = z.infer<typeof emptySplitSchema>
 
-export const lakeSplitSchema = z.union([writtenSplitSchema, emptySplitSchema, foundSplitSchema])
-export type LakeSplit = z.infer<typeof lakeSplitSchema>
+/** The rows about the versions of a table, up to one. */
+const historySplitSchema = z.object({
+  history: z.enum(historyTables),
+  /** The folder of its manifest, relative to the location. */
+  folder: z.string(),
+  version: z.number(),
+})
+
+export const lakeSplitSchema = z.union([writtenSplitSchema, emptySplitSchema, foundSplitSchema, historySplitSchema])
+/** A split with rows of files. */
+export type LakeSplit = Exclude<z.infer<typeof lakeSplitSchema>, { history: unknown }>
+
+export function isOfFiles(split: z.infer<typeof lakeSplitSchema>): split is LakeSplit {
+  return !('history' in split)
+}

@@ -6,9 +6,13 @@ import { gone, LakeCommits } from './lake-commits.ts'
 import { sweepLake } from './sweep.ts'
 import type { OnStep } from './version-chain.ts'
 
+const DAY_MS = 24 * 3_600_000
+
 export interface LakeWriterDeps extends ChangeTargetsDeps {
   /** Answers questions about written files; needed only where rows are written. */
   readonly inspect: AskFiles
+  /** How long versions are kept after the next one was made, milliseconds. @default a day */
+  readonly keptMillis?: number
   /** Wall clock, milliseconds. */
   readonly now?: () => number
   /** Called at each step of a commit, for tests of crashes. */
@@ -44,6 +48,6 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
     },
     commit: (prepared) => commits.commit(prepared),
     find: (prepared) => commits.find(prepared),
-    sweep: (options) => sweepLake(location, options),
+    sweep: (options) => sweepLake(location, deps.keptMillis ?? DAY_MS, options),
   }
 }

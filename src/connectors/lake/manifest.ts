@@ -102,6 +102,8 @@ const tableSchema = z.object({
   id: z.string(),
   comment: z.string().optional(),
   columns: z.array(tableColumnSchema),
+  /** Columns that were dropped, with their last names. Manifests of earlier versions of Quipu do not name them. */
+  dropped: z.array(z.object({ id: z.number().int(), name: z.string() })).optional(),
   /** The id of the next column that is added. */
   nextColumn: z.number().int(),
   /** The columns of the files, by the number of their schema. */
@@ -132,6 +134,8 @@ export const manifestHead = {
   version: z.number().int().min(1),
   /** When this version was made, milliseconds since the epoch, by the clock of the process that made it. */
   time: z.number(),
+  /** What made this version of the previous one; absent in manifests of earlier versions of Quipu. */
+  operation: z.enum(['append', 'replace', 'overwrite', 'delete']).optional(),
   /**
    * Queries with changes in this version, oldest first, each with the version that first had the change: a change is
    * made once.

@@ -23,7 +23,7 @@ export function adoption(content: TableContent, now: number): Manifest {
  */
 export function nextManifest(
   newest: Manifest | undefined,
-  { queryId }: Pick<PreparedWrite, 'queryId'>,
+  { queryId, change }: Pick<PreparedWrite, 'queryId' | 'change'>,
   content: ManifestContent,
   now: number,
   above = 0,
@@ -33,7 +33,23 @@ export function nextManifest(
   const committed = all.filter(
     ({ time }, index) => index >= all.length - REMEMBERED_COUNT || time > now - REMEMBERED_MILLIS,
   )
-  return { format: 2, version, time: now, committed, content }
+  return { format: 2, version, time: now, operation: operationOf(change), committed, content }
+}
+
+/** The name that Iceberg has for what a change does to the rows of a table. */
+function operationOf(change: TableChange): NonNullable<Manifest['operation']> {
+  switch (change.kind) {
+    case 'createTable':
+    case 'insert':
+      return 'append'
+    case 'changeRows':
+      return change.operation === 'DELETE' ? 'delete' : 'overwrite'
+    case 'truncateTable':
+    case 'dropTable':
+      return 'delete'
+    default:
+      return 'replace'
+  }
 }
 
 export function versionAfter(newest: Manifest | undefined, above = 0): number {

@@ -6,20 +6,28 @@ import { nameOfFolder } from './folder-names.ts'
 import { listFolders } from './lake-files.ts'
 import { isWorthRewriting } from './removals.ts'
 import { resolveInside } from './resolve-inside.ts'
-import { REMEMBERED_MILLIS, type Manifest } from './manifest.ts'
+import type { Manifest } from './manifest.ts'
 import { listVersions, MANIFEST_FOLDER, readVersion, relativeFolder, versionPath, type Chain } from './version-chain.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { isQueryId } from '../../shared/ids.ts'
 
 /** How long files that no manifest names are kept, milliseconds: their writer may still be about to name them. */
 const UNNAMED_MILLIS = 24 * 3600 * 1000
+/** The most by which the clocks of coordinators, which stamp versions and queries, may differ, milliseconds. */
+const CLOCKS_MILLIS = 60_000
+
+/** @property keptMillis how long a version can be read after the next one was made */
+interface LakeSweep extends SweepOptions {
+  readonly keptMillis: number
+}
 
 /**
  * Removes versions that were replaced long ago, the files that only these versions name, and files of attempts that
  * were never committed. The newest version of a name always stays, even if the object was dropped: it remembers its
  * commits, which a delayed committer may need.
  */
-export async function sweepLake(location: string, options: SweepOptions): Promise<SweepReport> {
+export async function sweepLake(location: string, keptMillis: number, given: SweepOptions): Promise<SweepReport> {
+  const options = { ...given, keptMillis }
   const report: Report = { filesRemoved: 0, bytesRemoved: 0, worthRewriting: [] }
   const schemas = await subfolders(location, location)
   const elsewhere = await filesElsewhere(location, schemas, options)
@@ -39,7 +47,7 @@ export async function sweepLake(location: string, options: SweepOptions): Promis
 async function filesElsewhere(
   location: string,
   schemas: readonly string[],
-  options: SweepOptions,
+  options: LakeSweep,
 ): Promise<ReadonlySet<string>> {
   const found = new Set<string>()
   for (const schema of schemas) {
@@ -61,7 +69,7 @@ type Report = Omit<{ -readonly [K in keyof SweepReport]: SweepReport[K] }, 'wort
 async function sweepObject(
   chain: Chain,
   elsewhere: ReadonlySet<string>,
-  options: SweepOptions,
+  options: LakeSweep,
   report: Report,
 ): Promise<void> {
   const { location, folder } = chain
@@ -116,7 +124,7 @@ async function sweepQuery(
   chain: Chain,
   queryId: string,
   named: ReadonlySet<string>,
-  options: SweepOptions,
+  options: LakeSweep,
   report: Report,
 ): Promise<void> {
   const queryFolder = join(chain.folder, DATA_FOLDER, queryId)
@@ -133,7 +141,7 @@ async function sweepQuery(
 }
 
 /** Removes old versions, after the files that only they name, so that an interrupted sweep can be repeated. */
-async function sweepManifests(folder: string, versions: readonly Manifest[], options: SweepOptions): Promise<void> {
+async function sweepManifests(folder: string, versions: readonly Manifest[], options: LakeSweep): Promise<void> {
   for (const { version } of split(versions, options).swept) await rm(versionPath(folder, version), { force: true })
   for (const name of await names(join(folder, MANIFEST_FOLDER))) {
     if (!name.startsWith('.')) continue
@@ -144,14 +152,14 @@ async function sweepManifests(folder: string, versions: readonly Manifest[], opt
 }
 
 /**
- * Splits versions into kept and swept. A version is kept until a day after the next version, and while a query is open
- * that may have begun before the next version.
+ * Splits versions into kept and swept. A query may read a version for some time after the next version was made. The
+ * version is kept until that time is over for the oldest open query, and for the next query that begins.
  */
 function split(
   versions: readonly Manifest[],
-  { now, oldestOpenQuery = Infinity }: SweepOptions,
+  { now, oldestOpenQuery = Infinity, keptMillis }: LakeSweep,
 ): { readonly kept: readonly Manifest[]; readonly swept: readonly Manifest[] } {
-  const before = Math.min(now - REMEMBERED_MILLIS, oldestOpenQuery)
+  const before = Math.min(now, oldestOpenQuery) - keptMillis - CLOCKS_MILLIS
   const isKept = (index: number): boolean => (versions[index + 1]?.time ?? Infinity) >= before
   return {
     kept: versions.filter((_, index) => isKept(index)),

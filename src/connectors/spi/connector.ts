@@ -47,8 +47,13 @@ export interface Connector {
     take: (table: ConnectorTable) => void,
     columns?: readonly string[],
   ): Promise<void>
-  /** The current table, with the handle for later calls; undefined when there is none. */
-  getTable(schema: string, table: string): Promise<ConnectorTable | undefined>
+  /**
+   * The current table, with the handle for later calls; undefined when there is none.
+   * @param at for connectors with the ability `snapshots`: the version of the table that is wanted, with the columns that
+   *   the table had then
+   * @throws EngineError INVALID_ARGUMENTS when there is no such version, or none that is kept
+   */
+  getTable(schema: string, table: string, at?: TablePoint): Promise<ConnectorTable | undefined>
   /** Row count and bytes, if the connector knows them; scheduling treats unknown as large. */
   getStatistics(handle: TableHandle): Promise<TableStatistics>
   /**
@@ -149,7 +154,7 @@ export interface ConnectorAbilities {
   /** COMMENT ON tables, views and columns. */
   readonly comments: boolean
   readonly materializedViews: boolean
-  /** Whether splits may be listed at an older snapshot. */
+  /** FOR VERSION AS OF and FOR TIMESTAMP AS OF: older versions of tables can be read. */
   readonly snapshots: boolean
 }
 
@@ -171,6 +176,15 @@ export interface SchemaTableName {
   readonly table: string
   readonly kind: 'TABLE' | 'VIEW'
 }
+
+/** A point in the history of a table: it names the version that was current then. */
+export type TablePoint =
+  /** @see ConnectorTable.version, in digits. */
+  | { readonly kind: 'version'; readonly version: string }
+  /** A name that someone gave to a version. */
+  | { readonly kind: 'reference'; readonly name: string }
+  /** Milliseconds since the epoch. */
+  | { readonly kind: 'time'; readonly millis: number }
 
 /** Known only to its connector; plain JSON, so that it fits an event; names a snapshot. */
 export type TableHandle = { readonly [key: string]: unknown }
@@ -195,6 +209,8 @@ export interface ConnectorTable extends SchemaTableName {
   readonly version?: number
   /** Identifies the rows of the handle: the text changes when the rows may have changed. Absent: unknown. */
   readonly snapshot?: string
+  /** The table of the same schema that the rows are about (`"t$history"`): reading them needs the rights on that table. */
+  readonly about?: string
   /** Columns that may be part of a `ScanQuestion`; absent when the table is read row by row. */
   readonly answers?: readonly string[]
 }
@@ -206,6 +222,10 @@ export interface ConnectorColumn {
   readonly nullable: boolean
   readonly comment?: string
   readonly hidden?: boolean
+  /** In an older version of a table: the name that the column has today. Absent for a dropped column. */
+  readonly nameToday?: string
+  /** In an older version of a table: the last name of a column that was dropped since. */
+  readonly lastName?: string
   /** Its values divide the table into partitions: conditions on it skip whole files. */
   readonly partitionKey?: true
 }

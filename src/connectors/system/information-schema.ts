@@ -40,8 +40,8 @@ export function withInformationSchema(connector: Connector): Connector {
       const tables = await connector.listTables(schema, named)
       return schema === undefined ? [...tables, ...informationTables()] : tables
     },
-    async getTable(schema, table) {
-      if (schema !== INFORMATION_SCHEMA) return connector.getTable(schema, table)
+    async getTable(schema, table, at) {
+      if (schema !== INFORMATION_SCHEMA) return connector.getTable(schema, table, at)
       return isInformationTable(table) ? informationTable(table) : undefined
     },
     ...(connector.describeTables && {

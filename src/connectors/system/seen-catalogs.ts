@@ -40,10 +40,10 @@ export function seenConnector(connector: Connector, { user, sight }: Seer): Conn
       const tables = await connector.listTables(schema, named)
       return tables.filter((each) => sight.showsTable({ catalog, schema: each.schema, table: each.table }))
     },
-    async getTable(schema, table) {
+    async getTable(schema, table, at) {
       const name = { catalog, schema, table }
       if (!sight.showsTable(name)) return undefined
-      const found = await connector.getTable(schema, table)
+      const found = await connector.getTable(schema, table, at)
       return found && seen(found)
     },
     ...(connector.describeTables && {

@@ -58,7 +58,7 @@ function createTpch(catalog: string, roots: readonly string[], inspect: Connecto
   return {
     catalog,
     connectorName: 'tpch',
-    abilities: { ...READ_ONLY, snapshots: true },
+    abilities: READ_ONLY,
 
     listSchemas: async () => [...folders.schemas],
 

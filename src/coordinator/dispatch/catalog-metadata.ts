@@ -19,7 +19,7 @@ export function createMetadataPort(catalogs: Catalogs, user?: string): MetadataP
     catalogs: () => catalogs.names(),
     schemas: async (catalog) => (await of(catalog)?.listSchemas()) ?? [],
     tables: async (catalog, schema, named) => (await of(catalog)?.listTables(schema, named)) ?? [],
-    table: async (catalog, schema, table) => of(catalog)?.getTable(schema, table),
+    table: async (catalog, schema, table, at) => of(catalog)?.getTable(schema, table, at),
     statistics: async (catalog, handle) => {
       const connector = of(catalog)
       if (connector === undefined) return {}

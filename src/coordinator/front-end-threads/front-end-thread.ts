@@ -117,7 +117,7 @@ function metadataOf({ catalogs }: Extract<FrontEndTask, { kind: 'plan' }>): Meta
     abilities: (catalog) => abilities.get(catalog),
     schemas: (catalog) => ask({ of: 'schemas', catalog }),
     tables: (catalog, schema) => ask({ of: 'tables', catalog, schema }),
-    table: (catalog, schema, table) => ask({ of: 'table', catalog, schema, table }),
+    table: (catalog, schema, table, at) => ask({ of: 'table', catalog, schema, table, at }),
     statistics: (catalog, handle) => ask({ of: 'statistics', catalog, handle }),
   }
 }

@@ -1,4 +1,4 @@
-import type { ConnectorAbilities, TableHandle } from '../../connectors/spi/connector.ts'
+import type { ConnectorAbilities, TableHandle, TablePoint } from '../../connectors/spi/connector.ts'
 import type { ErrorLocation, ErrorName } from '../../shared/engine-error.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
 import type { PlannedStatement } from '../../planner/planned-statement.ts'
@@ -78,7 +78,13 @@ export interface StatementSurvey extends StatementNames {
 export type AskedLater =
   | { readonly of: 'schemas'; readonly catalog: string }
   | { readonly of: 'tables'; readonly catalog: string; readonly schema: string | undefined }
-  | { readonly of: 'table'; readonly catalog: string; readonly schema: string; readonly table: string }
+  | {
+      readonly of: 'table'
+      readonly catalog: string
+      readonly schema: string
+      readonly table: string
+      readonly at: TablePoint | undefined
+    }
   | { readonly of: 'statistics'; readonly catalog: string; readonly handle: TableHandle }
   /** Whether one of these tables has a column with the name of a secret. */
   | { readonly of: 'secretColumns'; readonly tables: readonly (readonly string[])[] }

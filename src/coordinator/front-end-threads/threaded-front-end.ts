@@ -104,7 +104,7 @@ async function answerLater(
     case 'tables':
       return metadata.tables(asked.catalog, asked.schema)
     case 'table': {
-      const table = await metadata.table(asked.catalog, asked.schema, asked.table)
+      const table = await metadata.table(asked.catalog, asked.schema, asked.table, asked.at)
       if (table) handles.set(JSON.stringify(table.handle), table.handle)
       return table
     }

@@ -12,8 +12,9 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { analyzeExpression } from './expressions.ts'
 import { analyzeQuery } from './query.ts'
 import { analyzeWrittenRows, type RowStatement } from './row-changes.ts'
+import { analyzePeriod, pointOf } from './table-points.ts'
 import { checkReads, withNewRowFilter } from './table-policies.ts'
-import type { ResolvedMetadata, TableName } from './resolve.ts'
+import type { PeriodReader, ResolvedMetadata, ResolveOptions, TableName } from './resolve.ts'
 import type { Field } from './scope.ts'
 import type { ColumnId, Expr } from './tree.ts'
 
@@ -120,6 +121,40 @@ export function analyzeParameters(input: AnalysisInput, expressions: readonly Ex
     verifyCorrelated(context)
     return values
   })
+}
+
+/** Nothing is known about tables yet when the versions that a text names are found out. */
+const NO_TABLES: ResolvedMetadata = {
+  table: () => undefined,
+  tableAt: () => undefined,
+  hasVersions: () => false,
+  hasCatalog: () => false,
+  hasSchema: () => false,
+}
+
+/**
+ * Finds out which versions of tables a statement names, for `resolve`. Errors are left to the analysis.
+ * @param parametersOf the values of parameters of the statement; called when a version is named
+ */
+export function periodsOf(
+  input: Omit<AnalysisInput, 'metadata'>,
+  parametersOf: (input: AnalysisInput) => Parameters,
+): NonNullable<ResolveOptions['periods']> {
+  const reader = (parameters: (input: AnalysisInput) => Parameters): PeriodReader => {
+    return (period, { catalog, schema }) => {
+      const session = { ...input.session, ...(catalog && { catalog }), ...(schema && { schema }) }
+      const given = { ...input, session, metadata: NO_TABLES }
+      try {
+        const context = createContext(given, parameters(given))
+        const value = analyzePeriod(context, period)
+        return value && pointOf(context, period, value)
+      } catch (error) {
+        if (error instanceof EngineError && error.errorName !== 'EXCEEDED_TIME_LIMIT') return undefined
+        throw error
+      }
+    }
+  }
+  return { statement: reader(parametersOf), views: reader(() => ({ kind: 'values', values: [] })) }
 }
 
 function createContext(input: AnalysisInput, parameters: Parameters): AnalysisContext {

@@ -154,6 +154,30 @@ export function zoneOffsetSeconds(zone: string, epochMillis: number): number {
   return match[1] === '-' ? -seconds : seconds
 }
 
+/** The local time of an instant; both in picoseconds. */
+export function localOf(instant: bigint, zone: string): bigint {
+  return instant + BigInt(zoneOffsetSeconds(zone, Number(instant / 1_000_000_000n))) * PICOS_PER_SECOND
+}
+
+/** As `instantOf`; a local time in a gap counts on from before the gap, as in Java. */
+export function startOf(localPicos: bigint, zone: string): bigint {
+  const instant = instantOf(localPicos, zone)
+  if (instant !== undefined) return instant
+  const before = zoneOffsetSeconds(zone, Number(localPicos / 1_000_000_000n) - 86_400_000)
+  return localPicos - BigInt(before) * PICOS_PER_SECOND
+}
+
+/** Rounds picoseconds half up to a number of fractional digits of a second. */
+export function roundPicos(picos: bigint, precision: number): bigint {
+  const unit = 10n ** BigInt(12 - precision)
+  return floorDiv(picos + unit / 2n, unit) * unit
+}
+
+export function floorDiv(a: bigint, b: bigint): bigint {
+  const quotient = a / b
+  return a % b !== 0n && a < 0n !== b < 0n ? quotient - 1n : quotient
+}
+
 /** The instant of a local time (both in picoseconds): the earlier one if the clock went back; undefined in a gap. */
 export function instantOf(localPicos: bigint, zone: string): bigint | undefined {
   const localMillis = Number(localPicos / 1_000_000_000n)

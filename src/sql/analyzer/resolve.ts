@@ -1,12 +1,12 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { accessOf, type AccessControl } from '../access-control.ts'
-import type { ConnectorTable } from '../../connectors/spi/connector.ts'
+import type { ConnectorTable, TablePoint } from '../../connectors/spi/connector.ts'
 import type { SessionContext } from '../session.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { QualifiedName } from '../syntax/ast.ts'
-import type { Query } from '../syntax/ast-query.ts'
+import type { Query, QueryPeriod } from '../syntax/ast-query.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
-import { namesOfTables } from '../syntax/names-of-tables.ts'
+import { tablesIn } from '../syntax/names-of-tables.ts'
 import type { AnyNode } from '../syntax/tree.ts'
 import { parseExpressionText, parseStatement } from '../syntax/parser.ts'
 
@@ -22,6 +22,10 @@ export interface TableName {
 /** The catalogs' answers for all objects that a statement names. From here on nothing is asynchronous. */
 export interface ResolvedMetadata {
   table(name: TableName): ResolvedTable | undefined
+  /** A version of a table, with the columns that it had then. */
+  tableAt(name: TableName, at: TablePoint): ConnectorTable | undefined
+  /** Whether older versions of the catalog's tables can be read. */
+  hasVersions(catalog: string): boolean
   hasCatalog(catalog: string): boolean
   /** Known only for schemas in which a table was looked up and not found. */
   hasSchema(catalog: string, schema: string): boolean
@@ -58,34 +62,66 @@ interface NameScope {
   readonly depth: number
 }
 
+/** Finds out which version of a table a text names; undefined if the analyzer will refuse it. */
+export type PeriodReader = (
+  period: QueryPeriod,
+  at: Pick<SessionContext, 'catalog' | 'schema'>,
+) => TablePoint | undefined
+
+export interface ResolveOptions {
+  /** The table whose rows the statement changes: no query names it. */
+  readonly changed?: TableName
+  /** Absent: no older version is looked up. Only the statement itself has parameters. */
+  readonly periods?: { readonly statement: PeriodReader; readonly views: PeriodReader }
+}
+
 /**
  * Looks up every table that a statement names (or one table), and the tables that its views and the rules on its tables
  * name. Names that cannot be completed are skipped; the analyzer reports them with their position.
- * @param changed the table whose rows the statement changes: no query names it
  */
 export async function resolve(
   root: Statement | TableName,
   { session, metadata, budget }: Omit<StatementInput, 'text'>,
-  changed?: TableName,
+  { changed, periods }: ResolveOptions = {},
 ): Promise<ResolvedMetadata> {
   const tables = new Map<string, Promise<ResolvedTable | undefined>>()
   const found = new Map<string, ResolvedTable>()
+  const versions = new Map<string, ConnectorTable>()
   const walked = new Set<string>()
   const schemas = new Map<string, readonly string[]>()
   const catalogs = new Set(metadata.catalogs())
 
   const visit = async (node: AnyNode, { at, access, depth }: NameScope): Promise<void> => {
-    const names = budget
-      .run(() => namesOfTables(node))
-      .flatMap((name) => {
+    const named = budget
+      .run(() => tablesIn(node))
+      .flatMap(({ name, queryPeriod }) => {
         try {
-          return [qualify(name, at)]
+          return [{ name: qualify(name, at), queryPeriod }]
         } catch {
           return []
         }
       })
-    await Promise.all(names.map((name) => look(name, access, depth)))
+    await Promise.all(
+      named.map(async ({ name, queryPeriod }) => {
+        await look(name, access, depth)
+        const reader = depth === 0 ? periods?.statement : periods?.views
+        const point = queryPeriod && reader && budget.run(() => reader(queryPeriod, at))
+        if (point) await lookAt(name, point)
+      }),
+    )
   }
+
+  const lookAt = async (name: TableName, at: TablePoint): Promise<void> => {
+    const { catalog, schema, table } = name
+    const today = await tables.get(keyOf(name))
+    const key = versionKey(name, at)
+    // The version of a view is ignored, as in Trino.
+    if (!today || today.view || !hasVersions(catalog) || versions.has(key)) return
+    const version = await metadata.table(catalog, schema, table, at)
+    if (version) versions.set(key, version)
+  }
+
+  const hasVersions = (catalog: string): boolean => metadata.abilities(catalog)?.snapshots === true
 
   const look = async (name: TableName, access: AccessControl | undefined, depth: number): Promise<void> => {
     if (!catalogs.has(name.catalog)) return
@@ -134,6 +170,8 @@ export async function resolve(
   if (changed) await look(changed, access, 0)
   return {
     table: (name) => found.get(keyOf(name)),
+    tableAt: (name, at) => versions.get(versionKey(name, at)),
+    hasVersions,
     hasCatalog: (catalog) => catalogs.has(catalog),
     hasSchema: (catalog, schema) => schemas.get(catalog)?.includes(schema) ?? false,
   }
@@ -154,6 +192,10 @@ export function viewSession(
 
 function keyOf({ catalog, schema, table }: TableName): string {
   return JSON.stringify([catalog, schema, table])
+}
+
+function versionKey(name: TableName, at: TablePoint): string {
+  return JSON.stringify([keyOf(name), at])
 }
 
 function parseView(sql: string): Query | undefined {

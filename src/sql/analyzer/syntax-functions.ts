@@ -29,7 +29,7 @@ import {
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
 import { errorAt, locatedAt, type AnalysisContext, type ExpressionState } from './context.ts'
-import { requireZone, PICOS_PER_DAY, zoneOffsetSeconds } from './datetime.ts'
+import { floorDiv, PICOS_PER_DAY, requireZone, roundPicos, zoneOffsetSeconds } from './datetime.ts'
 import { functionOf } from './literals.ts'
 import type { Expr } from './tree.ts'
 
@@ -175,20 +175,25 @@ export function analyzeSessionValue(state: ExpressionState, node: SessionValue):
       const precision = precisionOf(context, node, 'TIME')
       const minutes = Math.trunc(Math.abs(offset) / 60)
       const zone = `${offset < 0 ? '-' : '+'}${pad(Math.trunc(minutes / 60))}:${pad(minutes % 60)}`
-      return { kind: 'constant', type: timeWithTimeZone(precision), value: round(timeOfDay(local), precision), zone }
+      return {
+        kind: 'constant',
+        type: timeWithTimeZone(precision),
+        value: roundPicos(timeOfDay(local), precision),
+        zone,
+      }
     }
     case 'LocalTime': {
       const precision = precisionOf(context, node, 'TIME')
-      return constantOf(time(precision), round(timeOfDay(now(context).local), precision))
+      return constantOf(time(precision), roundPicos(timeOfDay(now(context).local), precision))
     }
     case 'LocalTimestamp': {
       const precision = precisionOf(context, node, 'TIMESTAMP')
-      return constantOf(timestamp(precision), round(now(context).local, precision))
+      return constantOf(timestamp(precision), roundPicos(now(context).local, precision))
     }
     case 'CurrentTimestamp': {
       const precision = precisionOf(context, node, 'TIMESTAMP')
       const { utc, zone } = now(context)
-      return { kind: 'constant', type: timestampWithTimeZone(precision), value: round(utc, precision), zone }
+      return { kind: 'constant', type: timestampWithTimeZone(precision), value: roundPicos(utc, precision), zone }
     }
     default:
       return unreachable(node)
@@ -251,18 +256,8 @@ function precisionOf(
   return precision
 }
 
-function round(picos: bigint, precision: number): bigint {
-  const unit = 10n ** BigInt(12 - precision)
-  return floorDiv(picos + unit / 2n, unit) * unit
-}
-
 function timeOfDay(picos: bigint): bigint {
   return picos - floorDiv(picos, PICOS_PER_DAY) * PICOS_PER_DAY
-}
-
-function floorDiv(a: bigint, b: bigint): bigint {
-  const quotient = a / b
-  return a % b !== 0n && a < 0n !== b < 0n ? quotient - 1n : quotient
 }
 
 function pad(value: number): string {

@@ -25,18 +25,26 @@ export function withPolicies(
   node: { readonly span: Span },
   name: ObjectName,
   relation: AnalyzedRelation,
+  names: readonly RuleNames[] = relation.fields.map(({ name: own }) => ({ inRules: own, all: [own!] })),
 ): AnalyzedRelation {
   const { access } = context
   if (access === undefined) return relation
   const policies = access.policies(name)
-  const seen = policies === undefined ? relation : behindBarrier(context, node, name, relation, policies)
-  context.named.push({
-    access,
-    name,
-    columns: namesOf(seen),
-    read: context.read,
-  })
+  const seen = policies === undefined ? relation : behindBarrier(context, node, name, relation, policies, { names })
+  // A column that had another name needs the rights on both names.
+  for (let i = 0; names.some(({ all }) => i < all.length); i++) {
+    const columns = new Map(seen.fields.map(({ column }, at) => [column, names[at]!.all[i] ?? names[at]!.all[0]!]))
+    context.named.push({ access, name, columns, read: context.read })
+  }
   return seen
+}
+
+/** The names of a column for the rules on its table. */
+export interface RuleNames {
+  /** The name that reaches the column in expressions of the rules; undefined if none does. */
+  readonly inRules: string | undefined
+  /** The names whose mask and whose restriction are about the column; the first has precedence. */
+  readonly all: readonly string[]
 }
 
 /**
@@ -52,7 +60,7 @@ export function withRowFilter(
   const filter = context.access?.policies(name)?.filter
   return filter === undefined
     ? relation
-    : behindBarrier(context, node, name, relation, { filter, masks: new Map() }, false)
+    : behindBarrier(context, node, name, relation, { filter, masks: new Map() }, { checked: false })
 }
 
 /**
@@ -81,17 +89,19 @@ function behindBarrier(
   name: ObjectName,
   relation: AnalyzedRelation,
   { filter, masks }: NonNullable<ReturnType<NonNullable<AnalysisContext['access']>['policies']>>,
-  checked = true,
+  { names, checked = true }: { readonly names?: readonly RuleNames[]; readonly checked?: boolean },
 ): AnalyzedRelation {
-  const scope: Scope = { fields: relation.fields, parent: undefined, boundary: true }
-  const expression = (kind: RuleKind, rule: RuleExpression, type: SqlType, column?: string): Expr =>
-    analyzeRule(context, { node, name, kind, rule, type, column, checked }, scope)
-  const where = filter === undefined ? undefined : expression('row filter', filter, BOOLEAN)
+  const scope = scopeOfRules(relation.fields, names)
+  const expression = (kind: RuleKind, rule: RuleExpression, type: SqlType, within: Scope, column?: string): Expr =>
+    analyzeRule(context, { node, name, kind, rule, type, column, checked }, within)
+  const where = filter === undefined ? undefined : expression('row filter', filter, BOOLEAN, scope)
   const masked = new Map<ColumnId, ComputedColumn>()
-  for (const { name: field, column, type } of relation.fields) {
-    const mask = masks.get(field!.toLowerCase())
-    if (mask === undefined) continue
-    masked.set(column, { id: newId(context), expression: expression('column mask', mask, type, field) })
+  for (const [at, { name: own, column, type }] of relation.fields.entries()) {
+    const field = (names?.[at]?.all ?? [own!]).find((one) => masks.has(one.toLowerCase()))
+    if (field === undefined) continue
+    const within = names === undefined ? scope : scopeOfRules(relation.fields, renamed(names, at, field))
+    const mask = expression('column mask', masks.get(field.toLowerCase())!, type, within, field)
+    masked.set(column, { id: newId(context), expression: mask })
   }
   const filtered: RelationNode =
     where === undefined ? relation.node : { kind: 'filter', input: relation.node, predicate: where }
@@ -105,6 +115,20 @@ function behindBarrier(
     },
     fields: relation.fields.map((field): Field => ({ ...field, column: masked.get(field.column)?.id ?? field.column })),
   }
+}
+
+/** The columns under the names that rules have for them. A column without a name there cannot be reached. */
+function scopeOfRules(fields: readonly Field[], names: readonly RuleNames[] | undefined): Scope {
+  const own = names === undefined ? fields : fields.map((field, at): Field => ({ ...field, name: names[at]!.inRules }))
+  return { fields: own, parent: undefined, boundary: true }
+}
+
+/** The names with one name for the column at a position alone: its mask uses that name for it. */
+function renamed(names: readonly RuleNames[], position: number, name: string): readonly RuleNames[] {
+  return names.map((one, at) => {
+    if (at === position) return { ...one, inRules: name }
+    return one.inRules === name ? { ...one, inRules: undefined } : one
+  })
 }
 
 /**
@@ -221,5 +245,5 @@ export function checkReads(context: AnalysisContext, node: RelationNode): void {
 }
 
 function namesOf({ fields }: Pick<AnalyzedRelation, 'fields'>): ReadonlyMap<ColumnId, string> {
-  return new Map(fields.map(({ column, name }) => [column, name!]))
+  return new Map(fields.flatMap(({ column, name }) => (name === undefined ? [] : [[column, name] as const])))
 }

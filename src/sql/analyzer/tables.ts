@@ -1,7 +1,9 @@
+import type { ConnectorTable } from '../../connectors/spi/connector.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 import { shownName } from '../access-control.ts'
 import type { Identifier } from '../syntax/ast.ts'
+import { accessDenied } from '../access-control.ts'
 import type { Table } from '../syntax/ast-query.ts'
 import { canCoerceUnnamed } from '../types/coercion.ts'
 import { parseTypeText } from '../types/type-names.ts'
@@ -18,7 +20,8 @@ import {
 } from './context.ts'
 import { qualify, viewSession, withinView, type ResolvedTable, type TableName } from './resolve.ts'
 import { findNamedQuery, type NamedQuery, type Scope } from './scope.ts'
-import { withPolicies } from './table-policies.ts'
+import { analyzePeriod, pointOf } from './table-points.ts'
+import { withPolicies, type RuleNames } from './table-policies.ts'
 import type { CteScanNode, ScanNode } from './tree.ts'
 
 const MAX_VIEW_NESTING = 50
@@ -35,20 +38,61 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   const name = locatedAt(context, table, () => qualify(table.name, context.session))
   const found = context.metadata.table(name)
   if (found === undefined) throw missingTable(context, table, name)
-  if (table.queryPeriod !== undefined) {
-    throw errorAt(context, table, 'NOT_SUPPORTED', 'This connector does not support versioned tables')
-  }
   // A column prefix must use no more of the table's name than the statement gives.
   const relation = parts.map((part) => part.value.toLowerCase())
   if (found.view !== undefined) return analyzeView(context, table, found, name)
-  return withPolicies(context, table, name, scanTable(context, name, found, relation))
+  if (found.about !== undefined) return aboutTable(context, { ...name, table: found.about }, scanTable(context, name, found, relation)) // prettier-ignore
+  const read = table.queryPeriod === undefined ? found : versionOf(context, table, name, found)
+  const scan = scanTable(context, name, read, relation)
+  if (read === found) return withPolicies(context, table, name, scan)
+  const { version } = read
+  const node: ScanNode = { ...scan.node, ...(version !== undefined && { version }) }
+  return withPolicies(context, table, name, { node, fields: scan.fields }, namesForRules(read, found))
+}
+
+/** Rows about a table, for users that may read the table itself. */
+function aboutTable(context: AnalysisContext, name: TableName, rows: AnalyzedRelation): AnalyzedRelation {
+  const { access } = context
+  if (access === undefined) return rows
+  if (access.policies(name)?.filter !== undefined)
+    throw accessDenied(
+      `Cannot select from tables about ${name.catalog}.${name.schema}.${name.table}: its rows are filtered`,
+    )
+  context.named.push({ access, name, columns: new Map(), read: context.read })
+  return rows
+}
+
+/** The version of a table that the text names. */
+function versionOf(context: AnalysisContext, table: Table, name: TableName, today: ConnectorTable): ConnectorTable {
+  const period = table.queryPeriod!
+  const value = analyzePeriod(context, period)
+  // DESCRIBE does not know the value of a parameter.
+  if (value === undefined) return today
+  if (!context.metadata.hasVersions(name.catalog)) {
+    throw errorAt(context, period, 'NOT_SUPPORTED', 'This connector does not support versioned tables')
+  }
+  const version = context.metadata.tableAt(name, pointOf(context, period, value))
+  if (version === undefined) throw missingTable(context, table, name)
+  return version
+}
+
+/**
+ * The names by which rules find the columns of an older version: rules name the columns of today. A dropped column keeps
+ * its last name for them, unless today's table has another column of that name.
+ */
+function namesForRules(read: ConnectorTable, today: ConnectorTable): readonly RuleNames[] {
+  const names = new Set(today.columns.map(({ name }) => name))
+  return read.columns.map(({ name, nameToday, lastName = name }) => ({
+    inRules: nameToday ?? (names.has(lastName) ? undefined : lastName),
+    all: [...new Set([nameToday ?? lastName, name])],
+  }))
 }
 
 /** All rows of a table, without the policies of the rules. @param relation the prefix of its columns' names */
 export function scanTable(
   context: AnalysisContext,
   name: TableName,
-  found: ResolvedTable,
+  found: ConnectorTable,
   relation: readonly string[],
 ): AnalyzedRelation & { readonly node: ScanNode } {
   const columns = found.columns.map((column) => ({

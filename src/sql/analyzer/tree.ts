@@ -56,6 +56,8 @@ export interface ScanNode {
   readonly handle: TableHandle
   /** Identifies the table's contents; absent if their version is unknown. */
   readonly snapshot?: string | undefined
+  /** The version that the statement names (FOR VERSION AS OF and the like); absent for the table of today. */
+  readonly version?: number
   /** Columns about which the connector answers questions. */
   readonly answers?: readonly string[] | undefined
   /** Partition columns: conditions on them avoid reading whole files. */

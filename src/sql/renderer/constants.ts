@@ -1,3 +1,4 @@
+import { floorDiv } from '../analyzer/datetime.ts'
 import type { Constant } from '../functions/rendering.ts'
 import { duckdbType, isFine, structOf, typedNull } from '../types/duckdb-representation.ts'
 import type { ConstantExpr } from '../analyzer/tree.ts'
@@ -144,9 +145,4 @@ function timestampLiteral(micros: bigint): Sql {
 function fineParts(picos: bigint): Sql {
   const micros = floorDiv(picos, PICOS_PER_MICRO)
   return sql`'t': ${timestampLiteral(micros)}, 'p': CAST(${integer(picos - micros * PICOS_PER_MICRO)} AS INTEGER)`
-}
-
-function floorDiv(a: bigint, b: bigint): bigint {
-  const quotient = a / b
-  return a % b !== 0n && a < 0n ? quotient - 1n : quotient
 }

@@ -1,8 +1,8 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ColumnStatistics } from '../../connectors/spi/column-statistics.ts'
 import type { KnownStatistics } from '../front-end.ts'
-import { analyzeStatementQuery } from '../analyzer/analyze.ts'
-import { errorAt } from '../analyzer/context.ts'
+import { analyzeStatementQuery, periodsOf } from '../analyzer/analyze.ts'
+import { errorAt, type Parameters } from '../analyzer/context.ts'
 import { qualify, resolve } from '../analyzer/resolve.ts'
 import type { ColumnId, RelationNode, ScanNode } from '../analyzer/tree.ts'
 import { javaDouble } from '../../duckdb/scripts/double-text.ts'
@@ -34,8 +34,9 @@ const columns: RowsQuery['columns'] = [
  */
 export async function showStats(input: StatementInput, node: ShowStats): Promise<RowsQuery> {
   const query = await queryOf(input, node)
-  const metadata = await resolve(query, input)
-  const analysis = analyzeStatementQuery({ ...input, metadata }, query, { kind: 'values', values: [] })
+  const none: Parameters = { kind: 'values', values: [] }
+  const metadata = await resolve(query, input, { periods: periodsOf(input, () => none) })
+  const analysis = analyzeStatementQuery({ ...input, metadata }, query, none)
   const source = sourceOf(analysis.node)
   const known: KnownStatistics = source === undefined ? {} : await input.metadata.statistics(source.scan.catalog, source.scan.handle) // prettier-ignore
   const shown = analysis.columns.filter(({ hidden }) => hidden !== true)

@@ -1,20 +1,26 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import type { QualifiedName } from './ast.ts'
-import type { Query } from './ast-query.ts'
+import type { Query, Table } from './ast-query.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 
 /** Every table that a node names, except names that enclosing WITH clauses define. */
-export function namesOfTables(
+export function namesOfTables(node: AnyNode): readonly QualifiedName[] {
+  return tablesIn(node).map(({ name }) => name)
+}
+
+/** The nodes of the same tables, which may name a version. */
+export function tablesIn(
   node: AnyNode,
   defined: ReadonlySet<string> = new Set(),
-  found: QualifiedName[] = [],
-): readonly QualifiedName[] {
+  found: Table[] = [],
+): readonly Table[] {
   tick()
   if (node.kind === 'Table') {
-    const { name } = node as AnyNode & { readonly name: QualifiedName }
-    if (name.parts.length > 1 || !defined.has(name.parts[0]!.value.toLowerCase())) found.push(name)
+    const table = node as Table
+    const { parts } = table.name
+    if (parts.length > 1 || !defined.has(parts[0]!.value.toLowerCase())) found.push(table)
     // The version of a table may be a subquery.
-    for (const child of childrenOf(node)) if (child !== name) namesOfTables(child, defined, found)
+    for (const child of childrenOf(node)) if (child !== table.name) tablesIn(child, defined, found)
     return found
   }
   if (node.kind === 'Query') {
@@ -23,13 +29,13 @@ export function namesOfTables(
       const names = new Set(defined)
       for (const { name, query: inner } of query.with.queries) {
         if (query.with.recursive) names.add(name.value.toLowerCase())
-        namesOfTables(inner, new Set(names), found)
+        tablesIn(inner, new Set(names), found)
         names.add(name.value.toLowerCase())
       }
-      for (const child of childrenOf(query)) if (child.kind !== 'With') namesOfTables(child, names, found)
+      for (const child of childrenOf(query)) if (child.kind !== 'With') tablesIn(child, names, found)
       return found
     }
   }
-  for (const child of childrenOf(node)) namesOfTables(child, defined, found)
+  for (const child of childrenOf(node)) tablesIn(child, defined, found)
   return found
 }

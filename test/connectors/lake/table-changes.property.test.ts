@@ -9,7 +9,7 @@ import { createLakeWriter } from '../../../src/connectors/lake/lake-writer.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import { changedRows, type PreparedWrite, type TableChange } from '../../../src/connectors/spi/table-writer.ts'
 import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
-import { openDuckDb } from '../../support/duckdb.ts'
+import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { FULL_TESTS } from '../../support/full-tests.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
 import { column, tableWrites } from '../../support/table-writes.ts'
@@ -59,6 +59,8 @@ class ChangedTable {
   /** The columns besides `k`, an integer that all statements use. */
   #columns = ['a', 'b']
   #names = 0
+  /** Versions that can be read, with what the model had then. */
+  #past: { readonly version: number; readonly names: readonly string[]; readonly rows: Rows }[] = []
 
   async create(): Promise<void> {
     const columns = [column('k', 'integer'), column('a', 'varchar'), column('b', 'varchar')]
@@ -187,6 +189,23 @@ class ChangedTable {
     const model = await duckdb.query(`SELECT ${names.join(', ')} FROM ${this.#model} ORDER BY ALL`)
     expect(await writes.read(schema, this.table)).toEqual(model)
     expect(await connector.getStatistics(found.handle)).toMatchObject({ rows: model.length })
+    for (const past of this.#past) {
+      const at = { kind: 'version', version: String(past.version) } as const
+      const older = (await connector.getTable(schema, this.table, at))!
+      expect(older.columns.map((one) => one.name)).toEqual(past.names)
+      expect(await writes.read(schema, older), `version ${past.version}`).toEqual(past.rows)
+    }
+    this.#past = [...this.#past.filter(({ version }) => version !== found.version), { version: found.version!, names, rows: model }] // prettier-ignore
+  }
+
+  /** Forgets the versions that a sweep removes. */
+  async swept(): Promise<void> {
+    const gone = this.#past.slice(0, -1)
+    this.#past = this.#past.slice(-1)
+    for (const { version } of gone) {
+      const at = { kind: 'version', version: String(version) } as const
+      await expect(connector.getTable(schema, this.table, at)).rejects.toMatchObject({ errorName: 'INVALID_ARGUMENTS' })
+    }
   }
 
   count(sql: string): Promise<number> {
@@ -214,7 +233,7 @@ async function commitOver(prepared: PreparedWrite, step: number): Promise<void> 
 
 describe('Any sequence of changes of a table', () => {
   it(
-    'gives the rows and counts of the same changes in DuckDB, although committers die',
+    'gives the rows and counts of the same changes in DuckDB, in all kept versions, although committers die',
     async () => {
       await writes.write({ kind: 'createSchema', schema })
       const steps = fc.array(fc.tuple(operation, fatal), { minLength: 3, maxLength: 9 })
@@ -225,6 +244,7 @@ describe('Any sequence of changes of a table', () => {
           for (const [made, step] of sequence) {
             if (made.kind === 'sweep') {
               await writes.writer.sweep({ now: Date.now() + made.hours * 3600_000, isOpen: () => false })
+              if (made.hours > 24) await changed.swept()
             } else {
               const { prepared, statement, count } = await changed.change(made)
               if (count !== undefined) expect(changedRows(prepared.files)).toBe(await changed.count(count))

@@ -99,8 +99,8 @@ class SeenTables {
   noting(port: MetadataPort): MetadataPort {
     return {
       ...port,
-      table: async (catalog, schema, table) => {
-        const found = await port.table(catalog, schema, table)
+      table: async (catalog, schema, table, at) => {
+        const found = await port.table(catalog, schema, table, at)
         if (found) this.#columns.set(keyOf({ catalog, schema, table }), new Set(found.columns.map(({ name }) => name)))
         return found
       },

@@ -216,7 +216,7 @@ function inSlices(port: MetadataPort, characters: number, owner: SlotOwner): Met
     abilities: (catalog) => port.abilities(catalog),
     schemas: (catalog) => inSlice(port.schemas(catalog)),
     tables: (catalog, schema, named) => inSlice(port.tables(catalog, schema, named)),
-    table: (catalog, schema, table) => inSlice(port.table(catalog, schema, table)),
+    table: (...name) => inSlice(port.table(...name)),
     statistics: (catalog, handle) => inSlice(port.statistics(catalog, handle)),
   }
 }

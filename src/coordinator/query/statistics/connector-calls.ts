@@ -39,7 +39,7 @@ export function createConnectorCalls(): ConnectorCalls {
       abilities: (catalog) => port.abilities(catalog),
       schemas: (catalog) => timed('schemas', catalog, () => port.schemas(catalog)),
       tables: (catalog, schema, named) => timed('tables', catalog, () => port.tables(catalog, schema, named)),
-      table: (catalog, schema, table) => timed('table', catalog, () => port.table(catalog, schema, table)),
+      table: (...name) => timed('table', name[0], () => port.table(...name)),
       statistics: (catalog, handle) => timed('statistics', catalog, () => port.statistics(catalog, handle)),
     }),
   }
