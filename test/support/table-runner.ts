@@ -20,6 +20,16 @@ const session = recordedSession({
 export interface TableRunner {
   /** A table with the rows of a query, stored by DuckDB, so that the planner knows no values of it. */
   createTable(name: string, query: string, options?: { readonly notNull?: readonly string[] }): Promise<void>
+  /**
+   * An older version of a table: another table of this runner.
+   * @param today the names that its columns have today; those that are missing were dropped, with their last name
+   */
+  createVersion(
+    name: string,
+    version: number,
+    stored: string,
+    today: Readonly<Record<string, Pick<ConnectorTable['columns'][number], 'nameToday' | 'lastName'>>>,
+  ): void
   createView(
     name: string,
     query: string,
@@ -47,21 +57,22 @@ export async function openTableRunner(settings: readonly string[] = languageSett
   await registerAll(connection)
   for (const setting of settings) await connection.run(setting)
   const tables = new Map<string, ConnectorTable>()
+  const versions = new Map<string, ConnectorTable>()
   const planner = createStatementPlanner()
   const metadata: MetadataPort = {
     catalogs: () => ['memory'],
     schemas: () => Promise.resolve(['default']),
     tables: () => Promise.resolve([...tables.values()].map(({ schema, table, kind }) => ({ schema, table, kind }))),
-    table: (_, __, name) => Promise.resolve(tables.get(name)),
+    table: (_, __, name, at) => Promise.resolve(at?.kind === 'version' ? versions.get(`${name} ${at.version}`) : tables.get(name)), // prettier-ignore
     statistics: () => Promise.resolve({}),
-    abilities: () => ({ ...READ_ONLY, insert: true, rowChanges: true }),
+    abilities: () => ({ ...READ_ONLY, insert: true, rowChanges: true, snapshots: true }),
   }
   const analyze = async (sql: string, as: Partial<SessionContext> = {}) => {
     const analyzed = await planText(planner, sql, { ...session, ...as }, metadata)
     if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
     return analyzed
   }
-  const storedAs = ({ table }: RenderedScan): string => `stored_${table}`
+  const storedAs = ({ table, handle }: RenderedScan): string => `stored_${String(handle['table'] ?? table)}`
   const rows = async (sql: string, as?: Partial<SessionContext>): Promise<unknown[][]> =>
     wireRows(connection, (await analyze(sql, as)).query, storedAs)
   return {
@@ -84,6 +95,11 @@ export async function openTableRunner(settings: readonly string[] = languageSett
       for (const [i, [held]] of stored.getRows().entries()) {
         await connection.run(`ALTER TABLE stored_${name} RENAME COLUMN "${String(held)}" TO "${columns[i]!.name}"`)
       }
+    },
+    createVersion(name, version, stored, today) {
+      const table = tables.get(stored)!
+      const columns = table.columns.map((column) => ({ ...column, ...today[column.name] }))
+      versions.set(`${name} ${version}`, { ...table, version, columns })
     },
     async createView(name, sql, view = {}) {
       const { columns } = await analyze(sql)

@@ -5,6 +5,7 @@ import { shownName } from '../access-control.ts'
 import type { Identifier } from '../syntax/ast.ts'
 import { accessDenied } from '../access-control.ts'
 import type { Table } from '../syntax/ast-query.ts'
+import type { Warning } from '../front-end.ts'
 import { canCoerceUnnamed } from '../types/coercion.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { typeName } from '../types/type-text.ts'
@@ -28,6 +29,12 @@ const MAX_VIEW_NESTING = 50
 /** A view that reads another view twice doubles the plan: thirty levels of such views would be a billion scans. */
 const MAX_VIEWS_READ = 1000
 
+/** As in Trino, FOR VERSION AS OF has no effect on a view. */
+const VERSION_IGNORED: Warning = {
+  warningCode: { code: 0x0000_ff04, name: 'VERSION_OF_VIEW_IGNORED' },
+  message: 'FOR VERSION AS OF and FOR TIMESTAMP AS OF have no effect on a view: it shows the tables of today',
+}
+
 /** Analyzes a table, a view, or a query of an enclosing WITH clause. */
 export function analyzeTable(context: AnalysisContext, table: Table, scope: Scope): AnalyzedRelation {
   const { parts } = table.name
@@ -40,7 +47,10 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   if (found === undefined) throw missingTable(context, table, name)
   // A column prefix must use no more of the table's name than the statement gives.
   const relation = parts.map((part) => part.value.toLowerCase())
-  if (found.view !== undefined) return analyzeView(context, table, found, name)
+  if (found.view !== undefined) {
+    if (table.queryPeriod !== undefined) context.warnings.push(VERSION_IGNORED)
+    return analyzeView(context, table, found, name)
+  }
   if (found.about !== undefined) return aboutTable(context, { ...name, table: found.about }, scanTable(context, name, found, relation)) // prettier-ignore
   const read = table.queryPeriod === undefined ? found : versionOf(context, table, name, found)
   const scan = scanTable(context, name, read, relation)
