@@ -11,7 +11,7 @@ import { createFileCheck } from './file-check.ts'
 import { namesOneOf } from './column-search.ts'
 import { createFileFactsCache } from './file-facts.ts'
 import { manifestTable, mayHaveColumn, olderTable, withPartitionKeys } from './described-tables.ts'
-import { historySource, historyTable, historyTableOf, historyTables } from './history-tables.ts'
+import { versionSource, versionTable, versionTableOf, versionTables } from './version-tables.ts'
 import { createLakeFolders, type NamedObject } from './lake-folders.ts'
 import { isOfFiles, lakeSplitSchema } from './lake-split.ts'
 import { createLakeWriter } from './lake-writer.ts'
@@ -60,7 +60,7 @@ const versionHandleSchema = z.object({
   /** The folder of the manifest, relative to the location, if it may be another than that of the name. */
   folder: innerPathSchema.optional(),
   /** The rows about the versions instead of those of the table. */
-  history: z.enum(historyTables).optional(),
+  history: z.enum(versionTables).optional(),
 })
 /**
  * The facts of larger sets of files are not kept with a handle for the time of a statement: they would take much
@@ -235,11 +235,11 @@ function createLake(
     async getTable(schema, table, at) {
       const object = await folders.find(schema, table)
       if (object) return at === undefined ? tableOf(schema, table, object) : versionOf(schema, table, object, at)
-      const asked = historyTableOf(table)
+      const asked = versionTableOf(table)
       const about = asked && (await folders.find(schema, asked.of))
       if (!asked || about?.kind !== 'TABLE') return undefined
       if (at !== undefined) throw new EngineError('NOT_SUPPORTED', 'This connector does not support versioned tables')
-      return historyTable(asked.kind, (await tableOf(schema, asked.of, about))!)
+      return versionTable(asked.kind, (await tableOf(schema, asked.of, about))!)
     },
 
     async describeTables(schema, named, take, columns) {
@@ -306,7 +306,7 @@ function createLake(
         const folder = join(location, about.folder)
         const manifest = await readVersion({ location, folder }, about.version)
         if (manifest?.content.kind !== 'table') throw changed()
-        return historySource(
+        return versionSource(
           about.history,
           history,
           { folder, manifest: { ...manifest, content: manifest.content } },

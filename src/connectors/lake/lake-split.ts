@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { csvDialectSchema, jsonLayoutSchema } from '../spi/text-file.ts'
 import { fileFormats } from './file-format.ts'
-import { historyTables } from './history-tables.ts'
+import { versionTables } from './version-tables.ts'
 
 /** The rules for reading a text file. */
 const splitTextSchema = z.discriminatedUnion('kind', [
@@ -102,7 +102,7 @@ export type EmptySplit = z.infer<typeof emptySplitSchema>
 
 /** The rows about the versions of a table, up to one. */
 const historySplitSchema = z.object({
-  history: z.enum(historyTables),
+  history: z.enum(versionTables),
   /** The folder of its manifest, relative to the location. */
   folder: z.string(),
   version: z.number(),

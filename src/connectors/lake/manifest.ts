@@ -134,7 +134,7 @@ export const manifestHead = {
   version: z.number().int().min(1),
   /** When this version was made, milliseconds since the epoch, by the clock of the process that made it. */
   time: z.number(),
-  /** What made this version of the previous one; absent in manifests of earlier versions of Quipu. */
+  /** The kind of change that made this version; absent in manifests of earlier versions of Quipu. */
   operation: z.enum(['append', 'replace', 'overwrite', 'delete']).optional(),
   /**
    * Queries with changes in this version, oldest first, each with the version that first had the change: a change is

@@ -10,7 +10,7 @@ import {
   PICOS_PER_DAY,
   requireZone,
   roundPicos,
-  startOf,
+  instantFrom,
   type ParsedTimestamp,
 } from './datetime.ts'
 import type { CallExpr, ConstantExpr, Expr } from './tree.ts'
@@ -90,7 +90,7 @@ function moved(moment: ConstantExpr, interval: ConstantExpr, sign: 1n | -1n, typ
       return { ...moment, type, value: months ? localPlusMonths(value, amount) : value + amount * PICOS_PER_MILLI }
     case 'timestamp with time zone': {
       if (!months) return { ...moment, type, value: value + amount * PICOS_PER_MILLI }
-      return { ...moment, type, value: startOf(localPlusMonths(localOf(value, zone), amount), zone) }
+      return { ...moment, type, value: instantFrom(localPlusMonths(localOf(value, zone), amount), zone) }
     }
     default:
       return undefined
@@ -138,7 +138,7 @@ function castConstant(from: ConstantExpr, type: SqlType, { timeZone }: SessionTi
       if (moment.picos === undefined) return undefined
       const zone = moment.zone ?? requireZone(timeZone)
       // A moment with a zone is an instant already: its local time may be there twice.
-      const instant = from.type.kind === type.kind ? (from.value as bigint) : startOf(moment.picos, zone)
+      const instant = from.type.kind === type.kind ? (from.value as bigint) : instantFrom(moment.picos, zone)
       return { kind: 'constant', type, value: roundPicos(instant, type.precision), zone }
     }
     default:

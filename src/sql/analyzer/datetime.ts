@@ -160,7 +160,7 @@ export function localOf(instant: bigint, zone: string): bigint {
 }
 
 /** As `instantOf`; a local time in a gap counts on from before the gap, as in Java. */
-export function startOf(localPicos: bigint, zone: string): bigint {
+export function instantFrom(localPicos: bigint, zone: string): bigint {
   const instant = instantOf(localPicos, zone)
   if (instant !== undefined) return instant
   const before = zoneOffsetSeconds(zone, Number(localPicos / 1_000_000_000n) - 86_400_000)

@@ -5,7 +5,7 @@ import { isInteger, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { computeConstant, momentText } from './computed-constants.ts'
 import { errorAt, locatedAt, type AnalysisContext } from './context.ts'
-import { PICOS_PER_DAY, requireZone, startOf } from './datetime.ts'
+import { PICOS_PER_DAY, requireZone, instantFrom } from './datetime.ts'
 import { analyzeExpression } from './expressions.ts'
 import type { Scope } from './scope.ts'
 import type { ConstantExpr } from './tree.ts'
@@ -55,5 +55,5 @@ function isMoment({ kind }: SqlType): boolean {
 function instantPicos({ type, value }: ConstantExpr, { session }: AnalysisContext): bigint {
   if (type.kind === 'timestamp with time zone') return value as bigint
   const local = type.kind === 'date' ? (value as bigint) * PICOS_PER_DAY : (value as bigint)
-  return startOf(local, requireZone(session.timeZone))
+  return instantFrom(local, requireZone(session.timeZone))
 }

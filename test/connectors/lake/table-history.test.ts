@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { TablePoint } from '../../../src/connectors/spi/connector.ts'
+import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
 import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
@@ -130,7 +131,7 @@ describe('The history of a table', () => {
   it('begins anew with CREATE OR REPLACE, and keeps no version longer than the setting', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const named = { schema: 's', table: 'k' }
-    const create = { kind: 'createTable', ...named, columns: [column('a', 'bigint')], replace: true } as const
+    const create: TableChange = { kind: 'createTable', ...named, columns: [column('a', 'bigint')], replace: true }
     at(20)
     await writes.write(create, 'SELECT 1')
     at(21)

@@ -41,9 +41,8 @@ describe('Access rules on older versions of a table', { timeout: 300_000 }, () =
     ['of another column that has the name today', masked('region', "'?'"), 'region', [['?'], ['?']]],
     ['that reads other columns by their names of today', masked('id', 'id + salary'), 'id', [[11], [22]]],
   ])('apply a mask %s', async (_, rule, column, rows) => {
-    expect(await runner.outcome(`SELECT ${column} FROM ${version} ORDER BY ${column} DESC`, under(rule))).toEqual(
-      expect.arrayContaining(rows),
-    )
+    const sorted = `SELECT ${column} FROM ${version} ORDER BY abs(CAST(id AS bigint))`
+    expect(await runner.outcome(sorted, under(rule))).toEqual(rows)
   })
 
   it.each([

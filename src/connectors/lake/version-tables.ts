@@ -5,8 +5,8 @@ import type { Manifest, TableContent } from './manifest.ts'
 import type { TableHistory, TableVersion } from './table-history.ts'
 
 /** Tables about the versions of a table, `"t$history"`, with the columns that they have in Trino's Iceberg connector. */
-export const historyTables = ['history', 'snapshots'] as const
-export type HistoryTable = (typeof historyTables)[number]
+export const versionTables = ['history', 'snapshots'] as const
+export type VersionTable = (typeof versionTables)[number]
 
 const TABLES = {
   history: {
@@ -23,18 +23,18 @@ const TABLES = {
     manifest_list: 'varchar',
     summary: 'map(varchar, varchar)',
   },
-} as const satisfies Record<HistoryTable, Readonly<Record<string, string>>>
+} as const satisfies Record<VersionTable, Readonly<Record<string, string>>>
 
 type Row = Readonly<Record<string, unknown>>
 
 /** The table and the kind that a name asks for; undefined for any other name. */
-export function historyTableOf(name: string): { readonly of: string; readonly kind: HistoryTable } | undefined {
+export function versionTableOf(name: string): { readonly of: string; readonly kind: VersionTable } | undefined {
   const [, of, kind] = /^(.+)\$(history|snapshots)$/.exec(name) ?? []
-  return of === undefined ? undefined : { of, kind: kind as HistoryTable }
+  return of === undefined ? undefined : { of, kind: kind as VersionTable }
 }
 
 /** @param of the table that it is about */
-export function historyTable(kind: HistoryTable, of: ConnectorTable): ConnectorTable {
+export function versionTable(kind: VersionTable, of: ConnectorTable): ConnectorTable {
   return {
     schema: of.schema,
     table: `${of.table}$${kind}`,
@@ -46,13 +46,13 @@ export function historyTable(kind: HistoryTable, of: ConnectorTable): ConnectorT
   }
 }
 
-function columnsOf(kind: HistoryTable): ConnectorColumn[] {
+function columnsOf(kind: VersionTable): ConnectorColumn[] {
   return Object.entries(TABLES[kind]).map(([name, type]) => ({ name, type, nullable: true }))
 }
 
 /** The rows about the versions that are kept, the oldest first. */
-export async function historySource(
-  kind: HistoryTable,
+export async function versionSource(
+  kind: VersionTable,
   history: TableHistory,
   newest: TableVersion,
   wanted: readonly string[],
@@ -64,7 +64,7 @@ export async function historySource(
   return [{ kind: 'rows', rows: rows.reverse(), columns }]
 }
 
-function rowOf(kind: HistoryTable, { manifest, parent }: TableVersion & { readonly parent: number | undefined }): Row {
+function rowOf(kind: VersionTable, { manifest, parent }: TableVersion & { readonly parent: number | undefined }): Row {
   const at = { t: new Date(manifest.time).toISOString().replace('T', ' ').replace('Z', ''), z: 'UTC' }
   const ids = { snapshot_id: manifest.version, parent_id: parent ?? null }
   switch (kind) {
