@@ -224,10 +224,21 @@ describe('The health of clusters', () => {
 
 describe('A restart of a cluster under the same address', () => {
   it('lets a statement without rows run at another cluster', async () => {
-    for (const fake of [fakes.a, fakes.b]) fake.resultOf = () => ({ pages: 2 })
+    const restarted = deferred()
+    let isBefore = true
+    for (const fake of [fakes.a, fakes.b]) {
+      fake.resultOf = () => ({ pages: 2 })
+      fake.before = async ({ url }) => {
+        if (!isBefore || !url?.includes('/executing/')) return
+        await restarted.promise
+        return 'cut'
+      }
+    }
     const sql = readOf('pair')
     const first = await pollUntil((await post(writer.url, sql)).json, () => postedAs(sql)[0]?.starts === 1)
     ;(postedAs(sql, [fakes.a]).length > 0 ? fakes.a : fakes.b).restart()
+    isBefore = false
+    restarted.resolve()
     expect((await rest(first)).rows).toEqual([[1], [2]])
     expect(postedAs(sql).map(({ starts }) => starts)).toEqual([1, 1])
   })

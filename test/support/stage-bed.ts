@@ -130,6 +130,7 @@ export async function createStageBed({ holdMs, planned = sampleData.QueryPlanned
     limits: { attempts: 4, forTask: () => ({ remainingMillis: 1e6 }) },
     record: recorder.record,
     recordSoon: recorder.recordSoon,
+    holdOn: recorder.holdOn,
     finish: () => () => [],
     splitsOf: async (stage) => stage.splits,
     spanOf: () => undefined,

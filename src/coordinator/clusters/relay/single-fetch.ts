@@ -39,11 +39,14 @@ const LEFT_MS = 30_000
  *     the same page    waits until the request before has its answer; an answer that nobody reads is fetched again
  *     a later page     ends the request for the page before: the client has that page
  *     an earlier page  is `passed`
+ *     the page after   can be fetched ahead, if the page before has no rows
  */
 export class SingleFetch<Page extends { readonly token: number }> {
   readonly #deps: SingleFetchDeps<Page>
   #current: Fetched | undefined
   #highest = -1
+  /** The page that was fetched ahead last. */
+  #ahead = -1
 
   constructor(deps: SingleFetchDeps<Page>) {
     this.#deps = deps
@@ -53,13 +56,15 @@ export class SingleFetch<Page extends { readonly token: number }> {
    * Fetches a page, unless its answer is on its way. The caller must read the answer, or close its data.
    * @param waitMs how long to wait for the answer
    * @param onRead called when the caller reads a part of the rows
-   * @returns undefined when there is no answer yet: the request goes on, and a later call takes its answer
+   * @returns undefined when there is no answer yet, and the request goes on: a later call takes its answer. Also when
+   * the page after this one was fetched ahead
    * @throws the errors of the request; AnswerNotRead when a later page is asked for meanwhile
    */
   async take(page: Page, waitMs: number, onRead?: () => void): Promise<RemoteAnswer | 'passed' | undefined> {
     const until = performance.now() + waitMs
     for (;;) {
       if (page.token < this.#highest) return 'passed'
+      if (page.token < this.#ahead) return undefined
       this.#highest = page.token
       const known = this.#current
       if (known && known.token !== page.token) this.#drop(known)
@@ -76,6 +81,30 @@ export class SingleFetch<Page extends { readonly token: number }> {
       current.isTaken = true
       return this.#given(current, await current.answer, onRead)
     }
+  }
+
+  /**
+   * Fetches a page before the client asks for it. The caller has the page before, and that page has no rows.
+   * @param isTaken whether the caller takes the answer. Otherwise it is left for the client, like an answer that does not
+   * come within the time, or fails
+   */
+  async takeAhead(
+    page: Page,
+    waitMs: number,
+    isTaken: (answer: RemoteAnswer) => boolean,
+  ): Promise<RemoteAnswer | undefined> {
+    this.#ahead = page.token
+    if (this.#current) this.#drop(this.#current)
+    const current = this.#begin(page)
+    try {
+      if (!(await settlesWithin(current.answer.then(nothing), waitMs))) return undefined
+    } catch {
+      return undefined
+    }
+    const answer = await current.answer
+    if (current.isTaken || this.#current !== current || !isTaken(answer)) return undefined
+    current.isTaken = true
+    return this.#given(current, answer, undefined)
   }
 
   #begin(page: Page): Fetched {

@@ -36,6 +36,8 @@ export interface RemoteRunDeps {
   readonly onStats: (work: RelayedWork) => void
   /** Called once, with the first `executing` address: with it a successor can keep the query alive. */
   readonly onExecuting: (uri: RemoteUri) => void
+  /** Called when the cluster says that the query has finished, and its last answer follows. */
+  readonly onFinished: () => void
 }
 
 /** The last answer of the cluster, once it was read to its end. */
@@ -57,11 +59,13 @@ export interface RemoteAttempt {
   readonly aliveUri: RemoteUri | undefined
   /** Whether an earlier coordinator may have sent rows: the log does not know it, and a client may repeat a request. */
   readonly mayHaveSent: boolean
+  /** Whether the statement only reads: it can run again as long as no rows were sent. */
+  readonly readOnly: boolean
 }
 
 /**
  * Passes the answers of a cluster on to the client of a delegated statement. Each poll of the client is one request at
- * the cluster. This object never reads ahead, because Trino forgets page n when page n+1 is requested.
+ * the cluster. This object reads no rows ahead, because Trino forgets page n when page n+1 is requested.
  *
  *     poll ─► fetch ─┬─ has nextUri ─► the answer, streamed ─► the client's next poll
  *                    ├─ is the last ─► `outcome` ─► the end is recorded ─► the end of the answer
@@ -79,6 +83,8 @@ export class RemoteRun implements RemoteAnswers {
   readonly #recorded = deferred<boolean>()
   readonly #requests: SingleFetch<{ readonly token: number; readonly uri: RemoteUri }>
   #last: LastAnswer | undefined
+  /** The last of the answers without rows that were put together for one request of the client. */
+  #joined: { readonly token: number; readonly answer: Promise<RelayedQueryAnswer> } | undefined
   #rowsSent = false
   /** Whether the attempt has ended: its client then waits for the log. */
   #over = false
@@ -147,6 +153,7 @@ export class RemoteRun implements RemoteAnswers {
   async poll(asked: RemotePoll): Promise<RemotePolled> {
     if (this.#last?.token === asked.token) return this.#repeatLast(asked, this.#last)
     if (this.#over) return undefined
+    if (this.#joined?.token === asked.token) return this.#repeatJoined(asked, this.#joined.answer)
     if (asked.relayed?.rowsSent && !this.#isOwn(asked.relayed)) {
       // A part of the result came from another attempt: it must not begin again.
       const error = new ClusterLost(asked.relayed.cluster, 'gone', 'the statement runs elsewhere by now')
@@ -160,12 +167,21 @@ export class RemoteRun implements RemoteAnswers {
       if (answer === 'passed') return { kind: 'gone' }
       if (!answer) return undefined
       answered = true
-      return await this.#pass(asked, page, answer)
+      const passed = await this.#pass(asked, page, answer)
+      if (!passed?.next || passed.data || !this.#mayJoin(page)) return passed
+      const joined = this.#joinEmpty(asked, { ...passed, next: passed.next })
+      this.#joined = { token: asked.token, answer: joined }
+      return await joined
     } catch (error) {
       // The query has ended: the caller answers with its state.
       if (this.#signal.aborted || error instanceof AnswerNotRead) return undefined
       if (!(error instanceof ClusterLost)) throw error
-      if (error.reason === 'passed') return { kind: 'gone' }
+      if (error.reason === 'passed') {
+        if (!this.#attempt.mayHaveSent || !this.#mayJoin(page)) return { kind: 'gone' }
+        // An earlier coordinator went on from this page, and was killed before its client knew.
+        this.#settle({ kind: 'lost', error, rowsSent: false })
+        return undefined
+      }
       // An answer that broke off is asked for again; the relay says when the cluster is lost.
       if (answered && error.retry === 'later') return undefined
       this.#settle({ kind: 'lost', error, rowsSent: page.rowsSent || this.#rowsSent })
@@ -202,10 +218,47 @@ export class RemoteRun implements RemoteAnswers {
     this.#rowsSent ||= rowsSent
     const tail = answer.tail.then((behind) => {
       this.#count(behind)
+      if (behind.stats['state'] === 'FINISHED') this.#deps.onFinished()
       return behind
     })
     tail.catch(this.#onCut)
     return { ...relayedAnswer(asked, answer), next: { ...page, uri: nextUri, rowsSent }, tail }
+  }
+
+  /**
+   * Whether answers without rows may follow the answer of this page in one answer for the client. `queued` answers never
+   * have rows. So if this process is killed meanwhile, and the cluster no longer has the page that the client asks for, a
+   * read can run again.
+   */
+  #mayJoin({ uri, rowsSent }: RelayedPage): boolean {
+    return this.#attempt.readOnly && !rowsSent && uri.includes('/queued/')
+  }
+
+  /**
+   * Fetches on while the answers of the cluster come at once and have no rows: a short statement has several of them, and
+   * each request of the client takes time. Rows are left for the client's next request.
+   */
+  async #joinEmpty(
+    asked: RemotePoll,
+    first: RelayedQueryAnswer & { readonly next: RelayedPage },
+  ): Promise<RelayedQueryAnswer> {
+    const until = performance.now() + Math.min(JOINED_MS, asked.waitMs)
+    let answer = first
+    for (;;) {
+      const { next } = answer
+      const isEmpty = ({ head, headers, data }: RemoteAnswer): boolean =>
+        head.nextUri !== undefined && headers.length === 0 && !data
+      const page = { token: asked.token + 1, uri: next.uri }
+      const ahead = await this.#requests.takeAhead(page, until - performance.now(), isEmpty)
+      const passed = ahead && (await this.#pass(asked, next, ahead))
+      if (!passed?.next) return answer
+      answer = { ...passed, next: passed.next, headers: first.headers }
+    }
+  }
+
+  async #repeatJoined(asked: RemotePoll, answer: Promise<RelayedQueryAnswer>): Promise<RelayedQueryAnswer | undefined> {
+    const isThere = await settlesWithin(answer.then(nothing), asked.waitMs)
+    return isThere ? { ...(await answer), query: asked.query } : undefined
   }
 
   /** Handles a failure while rows are read. If a repeated request cannot succeed either, the attempt is lost. */
@@ -326,6 +379,8 @@ export class RemoteRun implements RemoteAnswers {
 
 /** The longest time that a client waits for the end of a stage at a cluster. */
 const MOST_CANCEL_MS = 5_000
+/** How long answers without rows are put together for one request of the client, milliseconds. */
+const JOINED_MS = 100
 /** The most bytes of the rows of a last answer that are read before a part of it is passed on. */
 const MOST_HELD_BYTES = 64 * 1024
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decidesItself, type Cluster, type ClusterSlot } from '../../clusters/cluster.ts'
 import { ClusterLost, type RemoteTail, type RemoteUri } from '../../clusters/relay/relay-port.ts'
+import type { RemoteFigures } from '../../clusters/relay/remote-figures.ts'
 import { DELEGATED_PLAN, REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
@@ -14,6 +15,7 @@ import type { RunContext } from './run-context.ts'
 import { Suspended } from './suspended.ts'
 import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
 import { RemoteRun, type RemoteOutcome } from './remote-run.ts'
+import { FiguresAtEnd } from './figures-at-end.ts'
 import { isRemote, type RemoteRouted } from '../stream/remote-routed.ts'
 import { targetOf, type RemoteDeps } from './delegation.ts'
 import type { AnalysedForCluster } from './analyse-for-cluster.ts'
@@ -38,8 +40,16 @@ export interface DelegatedStatement {
 const MOST_POSTS = 3
 /** Why a task at a cluster runs again. */
 const CLUSTER_LOST = 'cluster_lost'
-/** How long the request for the figures of an ended query may take, milliseconds. */
-const FIGURES_MS = 1_000
+/**
+ * How long QueryCreated waits for the answer to the POST at the cluster, milliseconds: its events and those of the plan
+ * are then one append.
+ */
+const POSTED_MS = 100
+/**
+ * A statement that runs for this long records an address by which a successor can keep it alive, milliseconds. Shorter
+ * ones are not slowed down by it.
+ */
+const NOTED_AFTER_MS = 250
 
 /**
  * Delegates a statement to a cluster. The plan and the task are valid in the log before the first GET, at which Trino
@@ -105,7 +115,7 @@ export async function resumeRemoteStatement(
     attempt: task.attempt,
     mayHaveSent: true,
   }
-  const outcome = await followAttempt(deps, run, begun)
+  const outcome = await followAttempt(deps, run, begun, routed)
   const lost = await settle(deps, run, begun, routed, outcome)
   if (!lost) return
   if (!delegated) throw lostClusterFailure(lost.error, 'no_attempts_left')
@@ -158,7 +168,7 @@ async function runAttempts(
       throw error
     })
     plan = undefined
-    const outcome = await followAttempt(deps, run, begun)
+    const outcome = await followAttempt(deps, run, begun, statement.routed)
     lost = await settle(deps, run, begun, statement.routed, outcome)
     if (!lost) return
   }
@@ -222,6 +232,7 @@ async function post(
         user: cluster.runAs === 'caller' ? session.user : undefined,
         traceparent: run.spanOf(REMOTE_STAGE),
       })
+      run.holdOn(POSTED_MS)
       return { slot, ...(await relay.post(cluster, statement, run.signal)) }
     } catch (error) {
       slot.leave()
@@ -235,14 +246,38 @@ async function post(
   throw new EngineError('REMOTE_HOST_GONE', `No cluster took the statement. ${refusals.join('; ')}`)
 }
 
+interface FollowedAttempt {
+  readonly outcome: RemoteOutcome
+  readonly remote: RemoteRun
+  readonly figures: FiguresAtEnd
+}
+
+interface FinishedAttempt {
+  readonly remote: RemoteRun
+  readonly tail: RemoteTail
+  readonly figures: RemoteFigures | undefined
+}
+
 /** Follows an attempt until it has ended, and frees its slot once the statement no longer runs at the cluster. */
 async function followAttempt(
   deps: RemoteDeps,
   run: RunContext,
   begun: BegunAttempt,
-): Promise<{ readonly outcome: RemoteOutcome; readonly remote: RemoteRun }> {
-  const { slot, taskId, uri, attempt } = begun
+  { readOnly }: RemoteRouted,
+): Promise<FollowedAttempt> {
+  const { slot, taskId, remoteId, uri, attempt } = begun
   const { cluster } = slot
+  const figures = new FiguresAtEnd(() => deps.relay.figures(cluster, remoteId))
+  let noting: NodeJS.Timeout | undefined
+  const noteExecuting = (executing: RemoteUri): void =>
+    void run
+      .record([
+        {
+          type: 'ReportProgress',
+          data: { tasks: [], remote: { taskId, uri: deps.seal.sealUri(taskId, executing) } },
+        },
+      ])
+      .catch(() => {})
   const remote = new RemoteRun(
     {
       relay: {
@@ -252,17 +287,12 @@ async function followAttempt(
       clock: deps.clock,
       pages: run.pages,
       onStats: (work) => run.onStats(taskId, runningTaskStats(work)),
-      onExecuting: (executing) =>
-        void run
-          .record([
-            {
-              type: 'ReportProgress',
-              data: { tasks: [], remote: { taskId, uri: deps.seal.sealUri(taskId, executing) } },
-            },
-          ])
-          .catch(() => {}),
+      onExecuting: (executing) => {
+        noting = setTimeout(() => noteExecuting(executing), NOTED_AFTER_MS)
+      },
+      onFinished: () => figures.begin(),
     },
-    { cluster, attempt, firstUri: uri, aliveUri: begun.aliveUri, mayHaveSent: begun.mayHaveSent },
+    { cluster, attempt, firstUri: uri, aliveUri: begun.aliveUri, mayHaveSent: begun.mayHaveSent, readOnly },
     run.signal,
   )
   run.onRemote(remote)
@@ -270,13 +300,14 @@ async function followAttempt(
     const outcome = await untilAborted(run.signal, remote.outcome)
     // The slot of a lost attempt is kept until the cluster has ended its query: see `settle`.
     if (outcome.kind !== 'lost') slot.leave()
-    return { remote, outcome }
+    return { remote, outcome, figures }
   } catch (error) {
     remote.recorded(false)
     if (error instanceof Suspended) slot.leave()
     else onceEnded(run, () => cancelThere(deps, { slot, uri: remote.uri }))
     throw error
   } finally {
+    clearTimeout(noting)
     remote.stop()
   }
 }
@@ -320,14 +351,16 @@ function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 async function settle(
   deps: RemoteDeps,
   run: RunContext,
-  { slot, taskId, remoteId, attempt }: BegunAttempt,
+  { slot, taskId, attempt }: BegunAttempt,
   { readOnly }: RemoteRouted,
-  { outcome, remote }: { readonly outcome: RemoteOutcome; readonly remote: RemoteRun },
+  { outcome, remote, figures }: FollowedAttempt,
 ): Promise<LostAttempt | undefined> {
   switch (outcome.kind) {
     case 'done':
       try {
-        await finish(deps, run, { slot, taskId, remoteId }, { remote, tail: outcome.tail, readOnly })
+        // A change is recorded at once: until then a limit could still fail a query that was carried out.
+        const found = readOnly ? await figures.read() : undefined
+        await finish(deps, run, { slot, taskId }, { remote, tail: outcome.tail, figures: found })
       } finally {
         // A limit or a cancel may have ended the query meanwhile: its failure is then the answer.
         remote.recorded(run.aggregate.state.kind === 'FINISHED')
@@ -357,19 +390,12 @@ async function settle(
 }
 
 async function finish(
-  { relay, clock }: RemoteDeps,
+  { clock }: Pick<RemoteDeps, 'clock'>,
   run: RunContext,
-  { slot, taskId, remoteId }: Pick<BegunAttempt, 'slot' | 'taskId' | 'remoteId'>,
-  { remote, tail, readOnly }: { readonly remote: RemoteRun; readonly tail: RemoteTail; readonly readOnly: boolean },
+  { slot, taskId }: Pick<BegunAttempt, 'slot' | 'taskId'>,
+  { remote, tail, figures }: FinishedAttempt,
 ): Promise<void> {
   const { cluster } = slot
-  // A change is recorded at once: until then a limit could still fail a query that was carried out.
-  const figures = readOnly
-    ? await Promise.race([
-        relay.figures(cluster, remoteId).catch(() => undefined),
-        sleep(FIGURES_MS, undefined, { ref: false }),
-      ])
-    : undefined
   const stats = remoteTaskStats({ ...remote.work, endedAt: clock.now() }, figures)
   const { updateType, updateCount } = tail
   await run.record([

@@ -43,6 +43,7 @@ export interface RunContext {
   /** Commands go through the query's own recorder: the first ones are appended together with QueryCreated. */
   readonly record: Recorder['record']
   readonly recordSoon: Recorder['recordSoon']
+  readonly holdOn: Recorder['holdOn']
   /**
    * The plan in the form of its event; from now on a POST can be answered with it.
    * @throws EngineError when it is too large
@@ -109,6 +110,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     limits,
     record: recorder.record,
     recordSoon: recorder.recordSoon,
+    holdOn: recorder.holdOn,
     planned(facts) {
       limits.planned()
       const at = new Date(deps.clock.now()).toISOString()

@@ -15,6 +15,8 @@ export interface Recorder {
   recordSoon(commands: readonly QueryCommand[]): Promise<void>
   /** Appends the held steps now. */
   flush(): void
+  /** Holds the first steps for this long from now on, if they are still held: further steps come soon, milliseconds. */
+  holdOn(ms: number): void
   /**
    * Resolves when the query's first event is valid; rejects when it never will be. Steps in the same append may be
    * refused alone.
@@ -37,7 +39,7 @@ export function createRecorder(
   /** Settles with everything that was appended together with the first event. */
   const together = deferred()
   if (!held) first.resolve()
-  const timer = held ? setTimeout(flush, holdMs) : undefined
+  let timer = held ? setTimeout(flush, holdMs) : undefined
 
   function flush(): void {
     if (!held) return
@@ -76,6 +78,11 @@ export function createRecorder(
       return together.promise
     },
     flush,
+    holdOn(ms) {
+      if (!held) return
+      clearTimeout(timer)
+      timer = setTimeout(flush, ms)
+    },
     first: first.promise,
     dispose: () => clearTimeout(timer),
   }

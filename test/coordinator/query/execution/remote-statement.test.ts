@@ -9,7 +9,7 @@ import {
   type RemoteTail,
   type RemoteUri,
 } from '../../../../src/coordinator/clusters/relay/relay-port.ts'
-import { createAddressSeal } from '../../../../src/coordinator/clusters/relay/sealed-address.ts'
+import { createAddressSeal, type RelayedPage } from '../../../../src/coordinator/clusters/relay/sealed-address.ts'
 import { createThreadedFrontEnd } from '../../../../src/coordinator/front-end-threads/threaded-front-end.ts'
 import { createClusterCatalogs } from '../../../../src/coordinator/clusters/metadata/cluster-catalogs.ts'
 import { createTrinoConnector } from '../../../../src/connectors/trino/trino-connector.ts'
@@ -39,16 +39,19 @@ const clusterNamed = (name: string): ClusterView =>
     health: 'HEALTHY',
   }) as Partial<ClusterView> as ClusterView
 
-type Step = 'rows' | 'last' | 'lost' | 'fails'
+type Step = 'empty' | 'rows' | 'finished' | 'last' | 'lost' | 'passed' | 'fails'
 
 interface Script {
   /** The answers to each GET at a cluster, in their order. */
   readonly [cluster: string]: readonly Step[]
 }
 
+/** The number of `queued` answers of a statement. */
+const QUEUED = 2
+
 function answerOf(step: Step, at: number): RemoteAnswer {
   const tail: RemoteTail = {
-    stats: { state: 'RUNNING' },
+    stats: { state: step === 'finished' ? 'FINISHED' : 'RUNNING' },
     warnings: [],
     rowsBytes: 3,
     ...(step === 'fails' && {
@@ -61,13 +64,14 @@ function answerOf(step: Step, at: number): RemoteAnswer {
   return {
     head: {
       id: 'remote',
-      ...(step === 'rows' && {
-        nextUri: `/v1/statement/executing/remote/${at + 1}` as RemoteUri,
+      ...((step === 'empty' || step === 'rows' || step === 'finished') && {
+        nextUri:
+          `/v1/statement/${step === 'empty' && at + 1 < QUEUED ? 'queued' : 'executing'}/remote/${at + 1}` as RemoteUri,
         partialCancelUri: `/v1/statement/partialCancel/remote/${at}` as RemoteUri,
       }),
     },
     headers: [],
-    data: step === 'fails' ? undefined : rows(),
+    data: step === 'fails' || step === 'empty' ? undefined : rows(),
     tail: Promise.resolve(tail),
   }
 }
@@ -79,7 +83,19 @@ function answerOf(step: Step, at: number): RemoteAnswer {
 function bedOf(
   script: Script,
   rightsOf?: RightsOf,
-  { fetch, columns }: { readonly fetch?: RelayPort['fetch']; readonly columns?: readonly (readonly unknown[])[] } = {},
+  {
+    fetch,
+    columns,
+    post,
+    holdMs = 0,
+  }: {
+    readonly fetch?: RelayPort['fetch']
+    readonly columns?: readonly (readonly unknown[])[]
+    /** A POST is answered after this. */
+    readonly post?: Promise<void>
+    /** How long QueryCreated is held. */
+    readonly holdMs?: number
+  } = {},
 ) {
   const log = new MemoryLog()
   const clusters = Object.keys(script).map(clusterNamed)
@@ -87,9 +103,12 @@ function bedOf(
   const canceled: string[] = []
   const left: string[] = []
   const gets = new Map<string, number>()
+  /** How many GETs there were before each request for figures. */
+  const figuresAfter: number[] = []
   const relay: RelayPort = {
     async post({ name }) {
       posted.push(name)
+      await post
       return { remoteId: 'remote', uri: '/v1/statement/queued/remote/0' as RemoteUri }
     },
     async fetch({ name }, uri, signal) {
@@ -98,11 +117,15 @@ function bedOf(
       const step = script[name]![at]!
       if (fetch) return fetch(clusterNamed(name), uri, signal)
       if (step === 'lost') throw new ClusterLost(name, 'unreachable', 'does not answer')
+      if (step === 'passed') throw new ClusterLost(name, 'passed', 'a later page was asked for')
       return answerOf(step, at)
     },
     keepAlive: async () => 'alive',
     cancel: async ({ name }, uri) => void canceled.push(uri.includes('/partialCancel/') ? `${name} ${uri}` : name),
-    figures: async () => undefined,
+    async figures() {
+      figuresAfter.push([...gets.values()].reduce((sum, count) => sum + count, 0))
+      return { state: 'FINISHED', outputRows: 42 }
+    },
   }
   const directory: Partial<ClusterDirectory> = {
     ready: Promise.resolve(),
@@ -142,9 +165,16 @@ function bedOf(
   )
   const bed = createStatementBed({
     log,
-    deps: { delegation, catalogs: delegation.catalogs, frontEnd, objectsOf: () => rightsOf, filesInForce: () => FILES },
+    deps: {
+      firstAppendHoldMs: holdMs,
+      delegation,
+      catalogs: delegation.catalogs,
+      frontEnd,
+      objectsOf: () => rightsOf,
+      filesInForce: () => FILES,
+    },
   })
-  return { ...bed, log, posted, canceled, left, gets }
+  return { ...bed, log, posted, canceled, left, gets, figuresAfter }
 }
 
 type Bed = ReturnType<typeof bedOf>
@@ -173,6 +203,16 @@ async function follow(
       relayed = answer.next
     } else if (answer.kind !== 'answer' || answer.nextToken === undefined) return { rows, last: answer }
   }
+}
+
+/** Continues a statement after a restart. */
+async function resumed(bed: Bed, events: readonly QueryEvent[]) {
+  const execution = bed.resume(events)
+  await expect.poll(() => execution.remote).toBeDefined()
+  const { aggregate } = execution
+  const poll = (token: number, relayed: RelayedPage | undefined) =>
+    execution.remote!.poll({ query: aggregate.state as KnownQuery, token, relayed, waitMs: 1_000, onRead: () => {} })
+  return { poll, aggregate }
 }
 
 const relayedOf = (answer: StatementAnswer | undefined) => {
@@ -244,13 +284,40 @@ describe('A delegated statement', () => {
       'QueryCreated',
       'QueryPlanned',
       'TaskCreated',
-      'QueryProgressed',
       'TaskFinished',
       'QueryFinished',
     ])
     expect(stream![1]!.data).toMatchObject({ route: 'delegated', files: FILES })
     expect(bed.left).toEqual(['a'])
     expect(bed.canceled).toEqual([])
+  })
+
+  it('has its plan and its task in the append of its creation if the cluster answers the POST soon', async () => {
+    const bed = bedOf({ a: ['last'] }, undefined, { holdMs: 60_000 })
+    await bed.submit(READ)
+    expect(bed.log.appends.map(({ types }) => types)).toEqual([['QueryCreated', 'QueryPlanned', 'TaskCreated']])
+  })
+
+  it('is created while the cluster does not answer the POST', async () => {
+    const bed = bedOf({ a: ['last'] }, undefined, { holdMs: 60_000, post: new Promise(() => {}) })
+    await bed.submit(READ)
+    expect(bed.log.appends.map(({ types }) => types)).toEqual([['QueryCreated']])
+  })
+
+  it('records an address by which a successor can keep it alive, if it runs for longer', async () => {
+    const bed = bedOf({ a: ['rows', 'last'] })
+    const { queryId } = await bed.submit(READ)
+    await bed.service.poll(queryId, 0, 1_000)
+    await expect.poll(() => bed.log.typesOf(queryId)).toContain('QueryProgressed')
+  })
+
+  it('reads the figures of its cluster as soon as it has finished there', async () => {
+    const bed = bedOf({ a: ['rows', 'finished', 'last'] })
+    const { last } = await follow(bed, READ)
+    expect(bed.figuresAfter).toEqual([2])
+    expect(last.kind).toBe('relayed')
+    const [stream] = [...bed.log.streams.values()]
+    expect(stream!.at(-1)).toMatchObject({ type: 'QueryFinished', data: { rows: 42 } })
   })
 
   it('runs again at another cluster if the first is lost before it sent rows', async () => {
@@ -268,12 +335,10 @@ describe('A delegated statement', () => {
     await before.service.poll(queryId, 0, 1_000)
     const [events] = [...before.log.streams.values()]
     const bed = bedOf({ a: ['lost'], b: ['last'] })
-    const execution = bed.resume(events as unknown as readonly QueryEvent[])
-    await expect.poll(() => execution.remote).toBeDefined()
-    const query = execution.aggregate.state as KnownQuery
-    await execution.remote!.poll({ query, token: 0, relayed: undefined, waitMs: 1_000, onRead: () => {} })
-    await expect.poll(() => execution.aggregate.state.kind).toBe('FAILED')
-    expect(execution.aggregate.state).toMatchObject({ failure: { errorName: 'REMOTE_HOST_GONE' } })
+    const { poll, aggregate } = await resumed(bed, events as unknown as readonly QueryEvent[])
+    await poll(0, undefined)
+    await expect.poll(() => aggregate.state.kind).toBe('FAILED')
+    expect(aggregate.state).toMatchObject({ failure: { errorName: 'REMOTE_HOST_GONE' } })
     expect(bed.posted).toEqual([])
   })
 
@@ -299,6 +364,63 @@ describe('A delegated statement', () => {
       message: 'no',
       remote: { cluster: 'a', errorName: 'ODD_CONNECTOR_ERROR', errorCode: 7, errorType: 'EXTERNAL' },
     })
+  })
+
+  it('puts answers without rows at its beginning together, and gives them again', async () => {
+    const bed = bedOf({ a: ['empty', 'empty', 'empty', 'rows', 'last'] })
+    const { queryId } = await bed.submit(READ)
+    const answers = await Promise.all([bed.service.poll(queryId, 0, 1_000), bed.service.poll(queryId, 0, 1_000)])
+    answers.push(await bed.service.poll(queryId, 0, 1_000))
+    const next = { attempt: 0, cluster: 'a', uri: '/v1/statement/executing/remote/3', rowsSent: false }
+    for (const answer of answers) expect(relayedOf(answer)).toMatchObject({ next, data: undefined })
+    // The rows are fetched, and wait for the client.
+    expect(bed.gets.get('a')).toBe(4)
+    const rows = relayedOf(await bed.service.poll(queryId, 1, 1_000, relayedOf(answers[0]).next))
+    expect(await textOf(rows.data)).toBe('[[3]]')
+    expect(bed.gets.get('a')).toBe(4)
+    expect(await bed.service.poll(queryId, 0, 0)).toEqual({ kind: 'gone' })
+    const last = await bed.service.poll(queryId, 2, 1_000, rows.next)
+    expect(relayedOf(last).next).toBeUndefined()
+  })
+
+  it.each([
+    ['it changes something', ['empty', 'empty', 'last'], WRITE, 1],
+    ['the next answer does not come', ['empty', 'lost'], READ, 2],
+    ['the next answer is the last', ['empty', 'last'], READ, 2],
+  ] as const)('puts no answers together if %s', async (_when, script, sql, gets) => {
+    const bed = bedOf({ a: script })
+    const { queryId } = await bed.submit(sql)
+    const first = await pollUntilRelayed(() => bed.service.poll(queryId, 0, 1_000))
+    expect(first.next).toMatchObject({ uri: '/v1/statement/queued/remote/1' })
+    expect(bed.gets.get('a')).toBe(gets)
+  })
+
+  it('runs again if this server was killed after it had put answers together', async () => {
+    const before = bedOf({ a: ['empty', 'empty', 'rows', 'last'] })
+    const { queryId } = await before.submit(READ)
+    await before.service.poll(queryId, 0, 1_000)
+    const [events] = [...before.log.streams.values()]
+    const bed = bedOf({ a: ['passed'], b: ['rows', 'last'] })
+    const { poll } = await resumed(bed, events as unknown as readonly QueryEvent[])
+    expect(await poll(0, undefined)).toBeUndefined()
+    let rows: Awaited<ReturnType<typeof poll>>
+    await expect.poll(async () => (rows = await poll(0, undefined))).toBeDefined()
+    if (rows?.kind !== 'relayed') throw new Error(`not relayed: ${rows?.kind}`)
+    expect(await textOf(rows.data)).toBe('[[0]]')
+    expect(bed.posted).toEqual(['b'])
+    expect(bed.canceled).toEqual(['a'])
+    expect(await poll(1, rows.next)).toMatchObject({ kind: 'relayed', next: undefined })
+  })
+
+  it('is not run again after a restart if the cluster no longer has a page that may have had rows', async () => {
+    const before = bedOf({ a: ['empty', 'empty', 'rows', 'last'] })
+    const { queryId } = await before.submit(READ)
+    const { next } = relayedOf(await before.service.poll(queryId, 0, 1_000))
+    const [events] = [...before.log.streams.values()]
+    const bed = bedOf({ a: ['passed', 'passed', 'passed'], b: ['rows', 'last'] })
+    const { poll } = await resumed(bed, events as unknown as readonly QueryEvent[])
+    expect(await poll(1, next)).toEqual({ kind: 'gone' })
+    expect(bed.posted).toEqual([])
   })
 
   it('gives the answers of one page to two requests for it', async () => {
