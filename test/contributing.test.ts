@@ -9,8 +9,8 @@ const textOf = (file: string): string => readFileSync(join(repository, 'docs', f
 
 /** Tests may be named without their suffix. The configuration file is optional. */
 function isThere(path: string): boolean {
-  const ends = path.startsWith('test/') ? ['', '.test.ts', '.int.test.ts', '.e2e.test.ts'] : ['']
-  return path === 'etc/config.json' || ends.some((end) => existsSync(join(repository, path + end)))
+  const suffixes = path.startsWith('test/') ? ['', '.test.ts', '.int.test.ts', '.e2e.test.ts'] : ['']
+  return path === 'etc/config.json' || suffixes.some((end) => existsSync(join(repository, path + end)))
 }
 
 /** The folders of `src` that contain files, up to three levels deep. */

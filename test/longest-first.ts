@@ -28,11 +28,11 @@ const LONG = [
 /** Starts the slowest files first: a slow file that starts last leaves all but one worker idle. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification): number => {
+    const rank = ({ moduleId }: TestSpecification): number => {
       const found = LONG.findIndex((part) => moduleId.includes(`/test/${part}`))
       return found < 0 ? LONG.length : found
     }
     // Files of the same path keep the order of the base class: by earlier duration, or by size.
-    return (await super.sort(files)).toSorted((a, b) => place(a) - place(b))
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
   }
 }

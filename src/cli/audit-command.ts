@@ -69,7 +69,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
   const findings: Finding[] = []
   const onFinding = (finding: Finding): void => {
     findings.push(finding)
-    process.stdout.write(json ? `${JSON.stringify(finding)}\n` : `${lineOf(finding)}\n`)
+    process.stdout.write(json ? `${jsonOf(finding)}\n` : `${lineOf(finding)}\n`)
   }
   const summary = await openForCommand(config, async (parts) => {
     const { store, partitions } = await parts.records()
@@ -108,9 +108,18 @@ async function anchorsOf(config: Config, named: readonly string[] | undefined) {
   }
 }
 
-function lineOf({ kind, stream, sequence, place, what }: Finding): string {
+/** The finding as `--json` prints it: its position has the name `place` there. */
+function jsonOf(finding: Finding): string {
+  const entries = Object.entries(finding).map(([name, value]) => [
+    name === 'position' ? 'place' : name,
+    value as unknown,
+  ])
+  return JSON.stringify(Object.fromEntries(entries))
+}
+
+function lineOf({ kind, stream, sequence, position, what }: Finding): string {
   const event = stream === undefined ? '-' : `${stream}/${sequence ?? '?'}`
-  return `${kind}  ${event}  ${place ?? '-'}  ${what}`
+  return `${kind}  ${event}  ${position ?? '-'}  ${what}`
 }
 
 function textOf(summary: AuditSummary): string {

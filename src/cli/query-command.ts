@@ -40,7 +40,7 @@ export async function queryCommand(argv: readonly string[]): Promise<number> {
       if (answer.error) {
         printer.clearProgress()
         process.stderr.write(`Query ${answer.id} failed: ${answer.error.errorName}: ${answer.error.message}\n`)
-        process.stderr.write(placeOf(sql, answer.error.errorLocation))
+        process.stderr.write(errorLine(sql, answer.error.errorLocation))
         return EXIT_STATEMENT_FAILED
       }
       await printer.take(answer)
@@ -79,7 +79,7 @@ async function parse(argv: readonly string[]) {
 }
 
 /** The line of an error with a caret under its position, as in the Trino CLI; '' if the position is not known. */
-function placeOf(sql: string, location: { lineNumber: number; columnNumber: number } | undefined): string {
+function errorLine(sql: string, location: { lineNumber: number; columnNumber: number } | undefined): string {
   const line = location && sql.split('\n')[location.lineNumber - 1]
   if (line === undefined) return ''
   const head = `LINE ${location!.lineNumber}: `

@@ -221,7 +221,7 @@ export interface ResultPages {
    * Reads a page; undefined once it was dropped. The caller asks only for a page that a valid event names, with the
    * position in that event, and checks its hash.
    */
-  readPage(stream: string, token: number, place?: PageOffset): Promise<Uint8Array | undefined>
+  readPage(stream: string, token: number, position?: PageOffset): Promise<Uint8Array | undefined>
 }
 
 /** Removes data from recorded events. */
@@ -270,7 +270,7 @@ export function beginning(partitions = 1): Checkpoint {
 
 /** Whether everything below `target` lies below `reached`, in every log partition. */
 export function hasReached(reached: Checkpoint, target: Checkpoint): boolean {
-  return target.at.every((place, partition) => (reached.at[partition]?.offset ?? 0n) >= place.offset)
+  return target.at.every((position, partition) => (reached.at[partition]?.offset ?? 0n) >= position.offset)
 }
 
 /**
@@ -278,9 +278,9 @@ export function hasReached(reached: Checkpoint, target: Checkpoint): boolean {
  * records that do not count, and no reader receives those.
  */
 export function hasEventsOf(reached: Checkpoint, target: Checkpoint): boolean {
-  return target.at.every((place, partition) => {
+  return target.at.every((position, partition) => {
     const own = reached.at[partition]
-    return (own?.offset ?? 0n) >= place.offset || (own?.state.count ?? 0) >= place.state.count
+    return (own?.offset ?? 0n) >= position.offset || (own?.state.count ?? 0) >= position.state.count
   })
 }
 
@@ -293,7 +293,7 @@ export function isBelow(position: Position, until: ReadUntil): boolean {
 export function checkpointToJson(checkpoint: Checkpoint): string {
   return JSON.stringify({
     logId: checkpoint.logId,
-    at: checkpoint.at.map((place) => ({ offset: String(place.offset), state: place.state })),
+    at: checkpoint.at.map((position) => ({ offset: String(position.offset), state: position.state })),
   })
 }
 
@@ -302,7 +302,7 @@ export function checkpointFromJson(text: string): Checkpoint {
   const parsed = JSON.parse(text) as { logId: string; at: { offset: string; state: State }[] }
   return {
     logId: parsed.logId,
-    at: parsed.at.map((place) => ({ offset: BigInt(place.offset), state: place.state })),
+    at: parsed.at.map((position) => ({ offset: BigInt(position.offset), state: position.state })),
   }
 }
 

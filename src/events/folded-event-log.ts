@@ -245,7 +245,7 @@ export class FoldedEventLog implements EventLog {
         const news = await this.#newsAfter(partition, position, room, left)
         if (news.position.offset === position.offset) break
         at[partition] = news.position
-        this.#noticePlace(partition, news.position)
+        this.#noticePosition(partition, news.position)
         bytes += news.events.reduce((sum, event) => sum + memoryOf(event), 0)
         events.push(...news.events)
       }
@@ -342,7 +342,7 @@ export class FoldedEventLog implements EventLog {
         reader: this.#reader,
         recent: this.#recent,
         isWriter: () => this.#epoch !== undefined,
-        onPlace: (partition, position) => this.#noticePlace(partition, position),
+        onPosition: (partition, position) => this.#noticePosition(partition, position),
         onTrouble: (error) => this.#options.onTrouble?.(error),
         mostEvents,
       },
@@ -366,7 +366,7 @@ export class FoldedEventLog implements EventLog {
         // The writer of this process has already folded these records.
         if (folded.offset === offset) return folded
         const position = { offset, state: await this.#reader.stateAt(partition, offset) }
-        this.#noticePlace(partition, position)
+        this.#noticePosition(partition, position)
         return position
       }),
     )
@@ -388,7 +388,7 @@ export class FoldedEventLog implements EventLog {
     return this.#limits
   }
 
-  #noticePlace(partition: number, position: LogPosition): void {
+  #noticePosition(partition: number, position: LogPosition): void {
     if (this.#epoch !== undefined && position.state.epoch > this.#epoch)
       this.#writers[partition]!.noticeEpoch(position.state.epoch)
   }

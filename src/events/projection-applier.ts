@@ -118,16 +118,16 @@ export class ProjectionApplier {
   async #bury(event: Recorded, error: unknown, next: Checkpoint): Promise<void> {
     const { projection } = this.#options
     const dead: DeadLetter[] = [{ kind: 'failed', event, error }]
-    const ways = [
+    const attempts = [
       () => this.#fold([event], next, new Map([[eventKey(event), error]])),
       () => this.#commit([event], { writes: projection.eventAlone(event), dead, keep: () => undefined }, next),
       () => this.#commit([event], { writes: [], dead, keep: () => undefined }, next),
     ]
-    for (const way of ways) {
+    for (const attempt of attempts) {
       try {
-        return await way()
+        return await attempt()
       } catch (again) {
-        if (!isNeverTaken(again) || way === ways.at(-1)) throw again
+        if (!isNeverTaken(again) || attempt === attempts.at(-1)) throw again
       }
     }
   }

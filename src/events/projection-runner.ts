@@ -205,10 +205,10 @@ class Runner implements ProjectionRunner {
         ? []
         : [heapAt(this.#offsetWaiters, target.partition).wait(target.offset + 1n, timeoutMs)]
     // Compares counts, not offsets: the log may end with records that do not count, and those are never delivered.
-    return target.at.flatMap((place, partition) =>
-      place.state.count <= countAt(this.#committed, partition)
+    return target.at.flatMap((position, partition) =>
+      position.state.count <= countAt(this.#committed, partition)
         ? []
-        : [heapAt(this.#countWaiters, partition).wait(BigInt(place.state.count), timeoutMs)],
+        : [heapAt(this.#countWaiters, partition).wait(BigInt(position.state.count), timeoutMs)],
     )
   }
 
@@ -452,9 +452,9 @@ class Runner implements ProjectionRunner {
 
   #settle(committed: Checkpoint): void {
     this.#committed = committed
-    committed.at.forEach((place, partition) => {
-      this.#offsetWaiters[partition]?.release(place.offset)
-      this.#countWaiters[partition]?.release(BigInt(place.state.count))
+    committed.at.forEach((position, partition) => {
+      this.#offsetWaiters[partition]?.release(position.offset)
+      this.#countWaiters[partition]?.release(BigInt(position.state.count))
     })
     for (const listener of this.#listeners) listener(committed)
   }

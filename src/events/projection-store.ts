@@ -185,5 +185,5 @@ export class ProjectionStore {
 
 /** Valid events below a checkpoint, over all log partitions. */
 export function eventsBelow(checkpoint: Checkpoint): number {
-  return checkpoint.at.reduce((sum, place) => sum + place.state.count, 0)
+  return checkpoint.at.reduce((sum, position) => sum + position.state.count, 0)
 }

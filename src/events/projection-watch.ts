@@ -73,5 +73,5 @@ export function createProjectionWatch(log: LogEnd & EventReader, read: QueryRows
 
 /** Compares counts, not offsets: the log may end with records that do not count, and those are never projected. */
 function holds(reached: Checkpoint, tip: Checkpoint): boolean {
-  return tip.at.every((place, partition) => (reached.at[partition]?.state.count ?? 0) >= place.state.count)
+  return tip.at.every((position, partition) => (reached.at[partition]?.state.count ?? 0) >= position.state.count)
 }

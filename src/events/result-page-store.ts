@@ -14,7 +14,7 @@ export interface PageOffset {
 /** Pages that are ready for the append of the event that names them. */
 export interface KeptPages {
   /** One position per page, in order; undefined when stream and token are enough to find the page. */
-  readonly places: readonly (PageOffset | undefined)[]
+  readonly offsets: readonly (PageOffset | undefined)[]
   /** Pages that the append itself writes. */
   readonly beside: readonly ResultPage[]
 }
@@ -29,9 +29,9 @@ export interface ResultPageStore {
   keep(stream: string, pages: readonly ResultPage[]): Promise<KeptPages>
   /**
    * Reads a page; the caller must check the hash that the event has.
-   * @param place as the event has it
+   * @param offset as the event has it
    * @returns undefined once the page was dropped
    * @throws LogUnavailable when the store cannot answer now
    */
-  read(stream: string, token: number, place: PageOffset | undefined): Promise<Uint8Array | undefined>
+  read(stream: string, token: number, offset: PageOffset | undefined): Promise<Uint8Array | undefined>
 }

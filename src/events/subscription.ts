@@ -11,7 +11,7 @@ export interface SubscriptionParts {
   readonly recent: readonly RecentEvents[]
   /** Whether this process writes the log: then new events come from its memory. */
   readonly isWriter: () => boolean
-  readonly onPlace: (partition: number, position: LogPosition) => void
+  readonly onPosition: (partition: number, position: LogPosition) => void
   readonly onTrouble: (error: Error) => void
   /** Most events in one delivery. */
   readonly mostEvents: number | undefined
@@ -101,12 +101,12 @@ class Follower {
     partition: number,
     position: LogPosition,
   ): Promise<{ events: Recorded[]; position: LogPosition } | undefined> {
-    const { isWriter, recent, reader, onPlace } = this.#parts
+    const { isWriter, recent, reader, onPosition } = this.#parts
     const now = performance.now()
     if (isWriter() && recent[partition]!.endsAt(position) && now - this.#lastLook < LOOK_AGAIN_MS) return undefined
     const folded = await reader.step(partition, position, this.#most)
     this.#lastLook = now
-    onPlace(partition, folded.position)
+    onPosition(partition, folded.position)
     return folded
   }
 

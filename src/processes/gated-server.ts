@@ -19,11 +19,11 @@ import { openTlsIdentity, type CertificateNews, type KeptIdentity } from './tls-
 export interface GatedServer {
   readonly server: Server
   /**
-   * Accepts connections on each of these places: a host and port, or handles of one socket. With several handles, one
+   * Accepts connections on each of these addresses: a host and port, or handles of one socket. With several handles, one
    * pass of the event loop accepts as many connections.
    * @throws Error of the system when the server cannot listen there
    */
-  listen(places: readonly unknown[]): Promise<void>
+  listen(addresses: readonly unknown[]): Promise<void>
   /** From now on `listener` answers, waiting requests first. */
   open(listener: RequestListener): void
   /** Reports each connection that was closed at once, including earlier ones. */
@@ -149,7 +149,7 @@ export function createGatedServer(
     server,
     async listen([first, ...others]) {
       await listenOn(server, first, onFull)
-      await Promise.all(others.map((place) => listenOn(createAcceptor(), place, onFull)))
+      await Promise.all(others.map((address) => listenOn(createAcceptor(), address, onFull)))
     },
     open: (given) => {
       listener = given
@@ -175,10 +175,10 @@ export function createGatedServer(
 }
 
 /** @param onFull called when the system has no room for another connection */
-function listenOn(server: TcpServer, place: unknown, onFull: () => void): Promise<void> {
+function listenOn(server: TcpServer, address: unknown, onFull: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(place, BACKLOG, () => {
+    server.listen(address, BACKLOG, () => {
       server.off('error', reject).on('error', onFull)
       resolve()
     })
@@ -202,8 +202,8 @@ function boundConnections(
 ): void {
   const counts = new Map<string, number>()
   /** By address and port. */
-  const ofPlace = new Map<string, (user: string) => void>()
-  const placeOf = (socket: Socket): string => `${socket.remoteAddress} ${socket.remotePort}`
+  const byPeer = new Map<string, (user: string) => void>()
+  const peerOf = (socket: Socket): string => `${socket.remoteAddress} ${socket.remotePort}`
   let open = 0
 
   function add(owner: string, by: number): number {
@@ -214,7 +214,7 @@ function boundConnections(
   }
 
   server.on('connection', (socket: Socket) => {
-    const place = placeOf(socket)
+    const peer = peerOf(socket)
     const isProxys = socket.remoteAddress !== undefined && most.isProxy(socket.remoteAddress)
     let owner: string | undefined = isProxys ? undefined : unknownOwner(socket.remoteAddress).address
     const isTooMany = (): boolean => owner !== undefined && add(owner, 1) > most.connectionsPerAddress
@@ -226,7 +226,7 @@ function boundConnections(
     socket.once('close', () => {
       open--
       if (owner !== undefined) add(owner, -1)
-      ofPlace.delete(place)
+      byPeer.delete(peer)
     })
     const isFull = open > most.connections
     if (isTooMany()) return refuse(isFull ? 'connections' : 'address_connections')
@@ -239,11 +239,11 @@ function boundConnections(
       owner = address
       if (isTooMany()) refuse('address_connections')
     }
-    ofPlace.set(place, toUser)
+    byPeer.set(peer, toUser)
     whenKnown(socket, toUser)
   })
   server.on('secureConnection', (socket: Socket) => {
-    const toUser = ofPlace.get(placeOf(socket))
+    const toUser = byPeer.get(peerOf(socket))
     if (toUser) whenKnown(socket, toUser)
   })
 }

@@ -25,18 +25,18 @@ const PLAIN_HEAD = [
  * request gets an answer in clear text that says so. Any other failed connection is closed.
  */
 export function watchHandshakes(server: Server, onFailed: () => void): Handshakes {
-  const underWay = new Map<string, Socket>()
+  const ongoing = new Map<string, Socket>()
   let closing = false
 
   server.on('connection', (socket: Socket) => {
     const peer = peerOf(socket)
-    underWay.set(peer, socket)
-    socket.once('close', () => underWay.get(peer) === socket && underWay.delete(peer))
-    if (closing) setTimeout(() => underWay.get(peer) === socket && socket.destroy(), LAST_MOMENT_MS)
+    ongoing.set(peer, socket)
+    socket.once('close', () => ongoing.get(peer) === socket && ongoing.delete(peer))
+    if (closing) setTimeout(() => ongoing.get(peer) === socket && socket.destroy(), LAST_MOMENT_MS)
   })
-  server.on('secureConnection', (socket: TLSSocket) => underWay.delete(peerOf(socket)))
+  server.on('secureConnection', (socket: TLSSocket) => ongoing.delete(peerOf(socket)))
   server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
-    const below = underWay.get(peerOf(socket))
+    const below = ongoing.get(peerOf(socket))
     // ECONNRESET: the client closed before it sent anything, for example to check whether the port is open.
     if (!hasCode(error, 'ECONNRESET')) onFailed()
     if (hasCode(error, 'ERR_SSL_HTTP_REQUEST') && below?.writable) {
@@ -48,7 +48,7 @@ export function watchHandshakes(server: Server, onFailed: () => void): Handshake
     end() {
       closing = true
       setTimeout(() => {
-        for (const socket of underWay.values()) socket.destroy()
+        for (const socket of ongoing.values()) socket.destroy()
       }, LAST_MOMENT_MS)
     },
   }

@@ -6,7 +6,7 @@ const MOST = 32
 
 interface Ahead {
   /** `underWay`: requests without an answer yet. `waiting`: those of them that wait for their turn. */
-  underWay: number
+  running: number
   waiting: number
   /** Whether reading from the connection is paused. */
   held: boolean
@@ -30,14 +30,14 @@ export function createRequestsAhead(): RequestsAhead {
   function of(socket: Socket): Ahead {
     const known = connections.get(socket)
     if (known) return known
-    const ahead: Ahead = { underWay: 0, waiting: 0, held: false }
+    const ahead: Ahead = { running: 0, waiting: 0, held: false }
     connections.set(socket, ahead)
     return ahead
   }
 
   function hold(socket: Socket, ahead: Ahead): void {
     if (socket.destroyed) return
-    if (ahead.waiting > 0 || ahead.underWay > 1) {
+    if (ahead.waiting > 0 || ahead.running > 1) {
       ahead.held = true
       socket.pause()
     } else if (ahead.held) {
@@ -51,20 +51,20 @@ export function createRequestsAhead(): RequestsAhead {
    * before more is read.
    */
   function changed(socket: Socket, ahead: Ahead): void {
-    if (ahead.held || ahead.waiting > 0 || ahead.underWay > 1) process.nextTick(hold, socket, ahead)
+    if (ahead.held || ahead.waiting > 0 || ahead.running > 1) process.nextTick(hold, socket, ahead)
   }
 
   return {
     arrived(socket, response) {
       if (socket.destroyed) return false
       const ahead = of(socket)
-      if (ahead.underWay >= MOST) {
+      if (ahead.running >= MOST) {
         socket.destroy()
         return false
       }
-      ahead.underWay++
+      ahead.running++
       response.once('close', () => {
-        ahead.underWay--
+        ahead.running--
         changed(socket, ahead)
       })
       changed(socket, ahead)

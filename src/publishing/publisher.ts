@@ -40,7 +40,7 @@ const ENOUGH_CHARACTERS = 2 << 20
 const SAVE_AFTER_MS = 500
 const LAST_SAVE_MS = 1_000
 /** After this long, the event loop is free for other work. */
-const TURN_MS = 4
+const SLICE_MS = 4
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 30_000
 
@@ -122,7 +122,7 @@ class RunningPublisher {
         messages = []
         characters = 0
       }
-      if (performance.now() - begun < TURN_MS) continue
+      if (performance.now() - begun < SLICE_MS) continue
       await new Promise((resolve) => setImmediate(resolve))
       begun = performance.now()
     }

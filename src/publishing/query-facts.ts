@@ -45,7 +45,7 @@ export class FactKeeper {
     const begun = type === 'QueryCreated' ? beginningOf(event) : known
     if (begun === undefined) return () => this.#read(event)
     const facts = withEvent(begun, event)
-    if (!ENDS.has(type) && sizeOf(facts) <= MOST_CHARACTERS) this.#known.set(stream, facts)
+    if (!END_EVENTS.has(type) && sizeOf(facts) <= MOST_CHARACTERS) this.#known.set(stream, facts)
     const [oldest] = this.#known.size > MOST_QUERIES ? this.#known.keys() : []
     if (oldest !== undefined) this.#known.delete(oldest)
     return () => Promise.resolve(facts)
@@ -61,7 +61,7 @@ export class FactKeeper {
   }
 }
 
-const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
+const END_EVENTS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
 const KEPT: ReadonlySet<string> = new Set(['QueryCreated', 'QueryPlanned', 'WritePrepared', 'WriteCommitted'])
 
 function beginningOf({ stream, time }: Recorded): QueryFacts {

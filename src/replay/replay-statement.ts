@@ -113,7 +113,7 @@ async function run(
 /** Times each side in turn, alone; reads the rows and drops them. Undefined for noise, or if a run fails. */
 async function timed(statement: RecordedStatement, sides: ReplaySides): Promise<Speed | undefined> {
   const times = { here: [] as number[], there: [] as number[] }
-  for (let turn = 0; turn < sides.repeat; turn++)
+  for (let round = 0; round < sides.repeat; round++)
     for (const side of ['here', 'there'] as const) {
       const startedAt = performance.now()
       for await (const { error } of sides[side].run(statement.sql, statement, sides.signal)) if (error) return undefined

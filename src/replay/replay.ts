@@ -50,8 +50,8 @@ export async function replay(plan: ReplayPlan, options: ReplayOptions): Promise<
       throw error
     }),
   )
-  const ends = await Promise.allSettled(takers)
-  const broken = ends.find((end) => end.status === 'rejected')
+  const results = await Promise.allSettled(takers)
+  const broken = results.find((end) => end.status === 'rejected')
   if (broken && !sides.signal.aborted) throw broken.reason
 }
 

@@ -14,14 +14,14 @@ import { EventLoopSlices } from './event-loop-slices.ts'
  */
 
 /** How long one slice takes before further work waits. */
-const TURN_MS = 10
+const SLICE_MS = 10
 /** A text of this length or more is long. */
 const LONG = 16 * 1024
 /** After a long text that took longer than this, other work gets half of its time, but at most the value below. */
 const TIRING_MS = 30
 const LONGEST_REST_MS = 1_500
 
-const short = new EventLoopSlices(TURN_MS)
+const short = new EventLoopSlices(SLICE_MS)
 const long = new FairQueue<() => void>()
 let isAtWork = false
 let restUntil = 0

@@ -26,7 +26,7 @@ export function createTopValues(top: number, monotonicMs: () => number): TopValu
   /** Exact counts of the values with a slot, since they got it or since the period began. */
   const placed = new Map<string, Counted>()
   let others = new Map<string, Counted>()
-  let periodEnds = monotonicMs() + PERIOD_MS
+  let periodEndsAt = monotonicMs() + PERIOD_MS
 
   function follow(value: string): Counted {
     const known = others.get(value)
@@ -47,8 +47,8 @@ export function createTopValues(top: number, monotonicMs: () => number): TopValu
 
   return {
     offer(value) {
-      if (monotonicMs() >= periodEnds) {
-        periodEnds = monotonicMs() + PERIOD_MS
+      if (monotonicMs() >= periodEndsAt) {
+        periodEndsAt = monotonicMs() + PERIOD_MS
         others = new Map()
         for (const one of placed.values()) one.count = 0
       }

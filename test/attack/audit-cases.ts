@@ -317,9 +317,9 @@ async function underFlood(
     await ask(server.url, `SELECT ${number} /* ${padding} */`, headers)
   const lock = slowBy === 'lock' ? await lockTasks(server) : undefined
   let over = false
-  const ends: string[] = []
+  const endings: string[] = []
   const flood = Array.from({ length: readers }, async () => {
-    while (!over) ends.push(await ask(server.url, sql, headers))
+    while (!over) endings.push(await ask(server.url, sql, headers))
   })
   try {
     await lock?.readersWait()
@@ -331,7 +331,7 @@ async function underFlood(
   }
   expectAll(
     'A statement is told what is untrue',
-    ends.filter((end) => end === 'REMOTE_HOST_GONE'),
+    endings.filter((end) => end === 'REMOTE_HOST_GONE'),
   )
 }
 

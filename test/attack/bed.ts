@@ -82,11 +82,11 @@ const SHORT_WAITS = {
 
 export async function startBed(options: BedOptions): Promise<AttackBed> {
   const folder = temporaryFolder()
-  const ends: (() => Promise<unknown>)[] = [() => folder.remove()]
+  const cleanups: (() => Promise<unknown>)[] = [() => folder.remove()]
   try {
-    return await makeBed(options, folder.path, ends)
+    return await makeBed(options, folder.path, cleanups)
   } catch (error) {
-    for (const end of ends.toReversed()) await end().catch(() => {})
+    for (const end of cleanups.toReversed()) await end().catch(() => {})
     throw error
   }
 }
@@ -94,17 +94,17 @@ export async function startBed(options: BedOptions): Promise<AttackBed> {
 async function makeBed(
   { log, guarded = false, sharedBroker = false }: BedOptions,
   folder: string,
-  ends: (() => Promise<unknown>)[],
+  cleanups: (() => Promise<unknown>)[],
 ): Promise<AttackBed> {
   const home = join(folder, 'database')
   mkdirSync(home, { mode: 0o711 })
   const postgres = await startEmbeddedPostgres({ dataDir: home })
-  ends.push(() => postgres.stop())
+  cleanups.push(() => postgres.stop())
   stopWithOwner(postgres.pid, 'INT')
-  const broker = log === 'kafka' ? await brokerOf(sharedBroker, ends) : undefined
+  const broker = log === 'kafka' ? await brokerOf(sharedBroker, cleanups) : undefined
   const port = { a: await freePort(), b: await freePort(), worker: await freePort() }
   const kafka = broker && { brokers: broker.brokers, topic: `quipu.attack-${port.a}-${process.pid}` }
-  const attacker = await startAttacker(ends)
+  const attacker = await startAttacker(cleanups)
   const canary = makeCanary()
   const tables = join(folder, 'tables')
   const env = {
@@ -124,7 +124,7 @@ async function makeBed(
     const supervisor = spawnQuipu(args, { env, productWaits: true })
     stopWithOwner(supervisor.pid)
     const url = await supervisor.url
-    ends.push(() => ended(supervisor))
+    cleanups.push(() => ended(supervisor))
     return {
       name: `coordinator ${name}`,
       url,
@@ -143,7 +143,7 @@ async function makeBed(
     { env, productWaits: true },
   )
   stopWithOwner(supervisor.pid)
-  ends.push(() => ended(supervisor))
+  cleanups.push(() => ended(supervisor))
   await waitUntil('the worker is up', () => supervisor.stdout().startsWith('Worker up in '))
   const url = `http://127.0.0.1:${port.worker}`
   const pid = processesOf(dataDir).children[0]!
@@ -172,7 +172,7 @@ async function makeBed(
         if (code !== 0) wrong.push(`${name} ended with ${code} on SIGTERM`)
       }
       await database.end()
-      for (const end of ends.splice(0).toReversed()) await end().catch(() => {})
+      for (const end of cleanups.splice(0).toReversed()) await end().catch(() => {})
       return wrong
     },
   }
@@ -197,10 +197,10 @@ function makeGuard(folder: string): Readonly<Record<string, string>> {
   return { QUIPU_AUTHENTICATION: 'password', QUIPU_PASSWORD_FILE: passwords, QUIPU_ACCESS_RULES_FILE: rules }
 }
 
-async function brokerOf(shared: boolean, ends: (() => Promise<unknown>)[]): Promise<TestKafka> {
+async function brokerOf(shared: boolean, cleanups: (() => Promise<unknown>)[]): Promise<TestKafka> {
   if (shared) return sharedKafka()
   const broker = await startKafka()
-  ends.push(() => broker.stop())
+  cleanups.push(() => broker.stop())
   return broker
 }
 
@@ -213,14 +213,14 @@ async function ended(supervisor: QuipuProcess): Promise<number | null> {
   return (await supervisor.exit).code
 }
 
-async function startAttacker(ends: (() => Promise<unknown>)[]): Promise<AttackersServer> {
+async function startAttacker(cleanups: (() => Promise<unknown>)[]): Promise<AttackersServer> {
   const heard: string[] = []
   const server: Server = createServer((request, response) => {
     heard.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
     response.end('{}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  ends.push(
+  cleanups.push(
     () =>
       new Promise((resolve) => {
         server.close(resolve)

@@ -16,7 +16,7 @@ import { foldStream } from './stream-rules.ts'
 
 const QUIET_MS = 40_000
 const CLEAN_MS = 45_000
-const ENDS: ReadonlySet<string> = new Set(['FINISHED', 'CANCELED', 'ABORTED', 'FAILED'])
+const END_STATES: ReadonlySet<string> = new Set(['FINISHED', 'CANCELED', 'ABORTED', 'FAILED'])
 const taskListSchema = z.array(
   z.object({ taskId: z.string(), state: z.string(), outputBuffers: z.object({ state: z.string() }) }),
 )
@@ -47,7 +47,7 @@ export async function workersAreClean(server: ChaosServer, pagesToo: boolean): P
       for (const { taskId, state: taskState, outputBuffers } of tasks) {
         // Deleted tasks stay in the list for minutes, with a FINISHED buffer.
         const holds = pagesToo && outputBuffers.state !== 'FINISHED'
-        if (!ENDS.has(taskState) || holds) left.push(`task ${taskId} (${taskState}) is left on ${uri}`)
+        if (!END_STATES.has(taskState) || holds) left.push(`task ${taskId} (${taskState}) is left on ${uri}`)
       }
     }
     if (!pagesToo) return left.length === 0

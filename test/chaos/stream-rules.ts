@@ -46,7 +46,7 @@ export interface FoldedStream {
 export function foldStream(queryId: string, events: readonly Recorded[]): FoldedStream {
   const broken: string[] = []
   let state: QueryState = initialQueryState
-  let ends = 0
+  let endCount = 0
   let time = ''
   for (const [index, recorded] of events.entries()) {
     const at = `${queryId}/${recorded.sequence} ${recorded.type}`
@@ -59,7 +59,7 @@ export function foldStream(queryId: string, events: readonly Recorded[]): Folded
     if (event.time < time) broken.push(`${at}: time goes back from ${time} to ${event.time}`)
     time = event.time
     if (!MAY_FOLLOW[state.kind].includes(event.type)) broken.push(`${at} in state ${state.kind}`)
-    if (event.type === 'QueryFinished' || event.type === 'QueryFailed') ends++
+    if (event.type === 'QueryFinished' || event.type === 'QueryFailed') endCount++
     if (state.kind !== 'NONE') {
       if (event.type === 'ResultPagesPublished' && event.data.firstToken !== state.pages.length) {
         broken.push(`${at}: first token ${event.data.firstToken} after ${state.pages.length} pages`)
@@ -75,6 +75,6 @@ export function foldStream(queryId: string, events: readonly Recorded[]): Folded
     }
     state = next
   }
-  if (ends !== 1) broken.push(`${queryId}: ${ends} ends, ${state.kind}`)
+  if (endCount !== 1) broken.push(`${queryId}: ${endCount} ends, ${state.kind}`)
   return { state, broken }
 }

@@ -11,8 +11,8 @@ const http = createHttpClient(createServerTrust({}), { keepAlive: false })
 
 async function* inParts(text: string, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text)
-  for (let at = 0, turn = 0; at < bytes.length; turn++) {
-    const size = sizes[turn % sizes.length]!
+  for (let at = 0, index = 0; at < bytes.length; index++) {
+    const size = sizes[index % sizes.length]!
     yield bytes.subarray(at, at + size)
     at += size
   }
@@ -56,18 +56,18 @@ describe('`followEvents`', () => {
     server?.closeAllConnections()
   })
 
-  async function serve(answer: (request: IncomingMessage, response: ServerResponse, turn: number) => void) {
-    let turn = 0
-    server = createServer((request, response) => answer(request, response, turn++)).listen(0, '127.0.0.1')
+  async function serve(answer: (request: IncomingMessage, response: ServerResponse, index: number) => void) {
+    let index = 0
+    server = createServer((request, response) => answer(request, response, index++)).listen(0, '127.0.0.1')
     await once(server, 'listening')
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/events`
   }
 
   it('reconnects after the last id, also an id without an event, however the connection ended', async () => {
     const asked: (string | undefined)[] = []
-    const url = await serve((request, response, turn) => {
+    const url = await serve((request, response, index) => {
       asked.push(request.headers['last-event-id'] as string | undefined)
-      switch (turn) {
+      switch (index) {
         case 0:
           return void response.end('id: 0-5\n\n')
         case 1:

@@ -55,7 +55,14 @@ import {
   type QuipuProcess,
 } from '../support/quipu-process.ts'
 import { exchange } from '../support/raw-socket.ts'
-import { given, settingOf, ways, type SettingName, type SettingTexts, type Way } from '../support/setting-groups.ts'
+import {
+  given,
+  settingOf,
+  settingSources,
+  type SettingName,
+  type SettingTexts,
+  type SettingSource,
+} from '../support/setting-groups.ts'
 import { post, raw, run, type StatementJson } from '../support/statement-client.ts'
 
 /** How a test sees the effect of a setting: it changes the setting, together with others, and observes a difference. */
@@ -71,7 +78,7 @@ interface Act {
 
 /** Programs that are started once, with all settings of the table that are observed in them. */
 interface Group {
-  readonly way: Way
+  readonly source: SettingSource
 }
 
 const SECRET = 'a secret that both sides know'
@@ -98,7 +105,7 @@ const tokenFlags = ['--authentication', 'jwt', '--jwt-key-file', at('token-key')
 const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
 const collectors: { own?: OtlpReceiver; base?: OtlpReceiver } = {}
 let authority: TestAuthority
-let places: {
+let context: {
   readonly port: number
   readonly databaseUrl: string
   readonly certificate: { readonly cert: string; readonly key: string }
@@ -152,12 +159,12 @@ type Start = (
 let starting: Promise<unknown> = Promise.resolve()
 
 /** A group whose programs are started when the first of its settings is tested. */
-function group<Bed>(way: Way, begin: (start: Start, settings: SettingTexts) => Promise<Bed>) {
-  const own: Group = { way }
+function group<Bed>(source: SettingSource, begin: (start: Start, settings: SettingTexts) => Promise<Bed>) {
+  const own: Group = { source }
   let bed: Promise<Bed> | undefined
   const start: Start = (program, name, settings) => {
     const dataDir = settings.dataDir ?? at(name)
-    const call = given(way, { ...COMMON, dataDir, ...settings }, folder.path)
+    const call = given(source, { ...COMMON, dataDir, ...settings }, folder.path)
     const process = spawnQuipu([program, ...call.args], { env: call.env, productWaits: true })
     ending.unshift(() => endOf(process))
     return { process, dataDir }
@@ -433,7 +440,7 @@ function writerAct(name: SettingName, part: (settings: ReturnType<typeof writerS
 
 /** The certificate that a server shows, and the certificate of the client as the server sees it. */
 async function overTls(texts: SettingTexts): Promise<{ readonly shown: string; readonly seen: string }> {
-  const { cert, key } = places.server
+  const { cert, key } = context.server
   const { args } = given('flags', { tlsCert: cert, tlsKey: key, ...texts }, folder.path)
   const gate = createGatedServer(loadConfig(args, {}), () => false)
   gate.open((request, response) => {
@@ -443,7 +450,7 @@ async function overTls(texts: SettingTexts): Promise<{ readonly shown: string; r
   await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
   try {
     const { port } = gate.server.address() as AddressInfo
-    const client = { cert: readFileSync(places.certificate.cert), key: readFileSync(places.certificate.key) }
+    const client = { cert: readFileSync(context.certificate.cert), key: readFileSync(context.certificate.key) }
     const asked = httpsRequest({ host: '127.0.0.1', port, ca: readFileSync(authority.ca), agent: false, ...client })
     const [answer] = (await onceOf(asked.end(), 'response')) as [IncomingMessage]
     const shown = (answer.socket as TLSSocket).getPeerX509Certificate()!.subject
@@ -467,7 +474,7 @@ function taken(...flags: string[]): { readonly traces: number; readonly kept: bo
 
 /** The broker that saw a process open its log, once the broker has received the text `until`. */
 async function shownToKafka(texts: SettingTexts, tls: boolean, until: string): Promise<FakeBroker> {
-  const { cert, key } = places.server
+  const { cert, key } = context.server
   const broker = await startFakeBroker(
     tls
       ? {
@@ -558,7 +565,7 @@ function kafkaUser(name: SettingName, value: string, shown: string): Act {
 }
 
 async function showsCertificate(): Promise<void> {
-  const { cert, key } = places.certificate
+  const { cert, key } = context.certificate
   const texts = { kafkaCaFile: authority.ca, kafkaCertFile: cert, kafkaKeyFile: key }
   const { clients } = await shownToKafka(texts, true, 'quipu.events.v1')
   expect(clients).toContain('client')
@@ -596,7 +603,7 @@ async function postedLineage(path: string, texts: SettingTexts = {}): Promise<(t
 
 /** The broker of the public topic that saw the publisher, once it has received the text `until`. */
 async function shownToReaders(texts: SettingTexts, tls: boolean, until: string): Promise<FakeBroker> {
-  const { cert, key } = places.server
+  const { cert, key } = context.server
   const server = { cert: readFileSync(cert), key: readFileSync(key), ca: readFileSync(authority.ca) }
   const broker = await startFakeBroker(tls ? { ...server, rejectUnauthorized: false } : undefined)
   const { messages, destination } = await published({ publicKafkaBrokers: broker.address, ...texts })
@@ -635,14 +642,14 @@ function readersUser(name: SettingName, value: string, shown: string): Act {
 }
 
 async function showsReadersCertificate(): Promise<void> {
-  const { cert, key } = places.certificate
+  const { cert, key } = context.certificate
   const texts = { publicKafkaCaFile: authority.ca, publicKafkaCertFile: cert, publicKafkaKeyFile: key }
   expect((await shownToReaders(texts, true, 'quipu.public.v1')).clients).toContain('client')
 }
 
 /** How the client sends the user name to a server in place of Postgres. */
 async function shownToPostgres(texts: SettingTexts): Promise<'in clear' | 'over TLS' | 'nothing'> {
-  const { cert, key } = places.server
+  const { cert, key } = context.server
   let shown: 'in clear' | 'over TLS' | 'nothing' = 'nothing'
   const server = createTcpServer((socket) => {
     socket.on('error', () => {})
@@ -778,8 +785,8 @@ function valueOf(config: Config, name: SettingName): unknown {
   return settingOf(name).path.reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], config)
 }
 
-function configOf(way: Way, texts: SettingTexts): Config {
-  const { args, env } = given(way, texts, folder.path)
+function configOf(source: SettingSource, texts: SettingTexts): Config {
+  const { args, env } = given(source, texts, folder.path)
   return loadConfig(args, env)
 }
 
@@ -801,8 +808,8 @@ function bounding(name: SettingName, value: string, property: ActingProperty, sh
 /** Every setting with its observation. A missing setting does not compile. */
 const acts: Record<SettingName, Act> = {
   port: busy.act(
-    () => String(places.port),
-    ({ url }) => expect(url).toBe(`http://127.0.0.1:${places.port}`),
+    () => String(context.port),
+    ({ url }) => expect(url).toBe(`http://127.0.0.1:${context.port}`),
   ),
   host: strict.act(
     '0.0.0.0',
@@ -832,10 +839,10 @@ const acts: Record<SettingName, Act> = {
     async ({ url }) => expect((await run(url, 'SHOW CATALOGS')).rows).toEqual([['spare'], ['system'], ['tpch']]),
   ),
   databaseUrl: busy.act(
-    () => places.databaseUrl,
+    () => context.databaseUrl,
     async ({ url }) => {
       await run(url, 'SELECT 1')
-      const client = new pg.Client(places.databaseUrl)
+      const client = new pg.Client(context.databaseUrl)
       await client.connect()
       // Any events count: the events of the statement may be archived already.
       const { rowCount } = await client.query('select from quipu_log.events')
@@ -849,7 +856,7 @@ const acts: Record<SettingName, Act> = {
     see: async () => {
       expect(await shownToPostgres({})).toBe('in clear')
       expect(await shownToPostgres({ databaseCaFile: authority.ca })).toBe('over TLS')
-      expect(await shownToPostgres({ databaseCaFile: places.otherCa })).toBe('nothing')
+      expect(await shownToPostgres({ databaseCaFile: context.otherCa })).toBe('nothing')
     },
   },
   kafkaBrokers: {
@@ -870,12 +877,12 @@ const acts: Record<SettingName, Act> = {
     see: async () => void (await shownToKafka({ kafkaCaFile: authority.ca }, true, 'quipu.events.v1')),
   },
   kafkaCertFile: {
-    value: () => places.certificate.cert,
+    value: () => context.certificate.cert,
     also: { kafkaKeyFile: 'key.pem' },
     see: () => showsCertificate(),
   },
   kafkaKeyFile: {
-    value: () => places.certificate.key,
+    value: () => context.certificate.key,
     also: { kafkaCertFile: 'cert.pem' },
     see: () => showsCertificate(),
   },
@@ -921,7 +928,7 @@ const acts: Record<SettingName, Act> = {
     value: () => authority.ca,
     also: { openLineageUrl: 'https://127.0.0.1:1' },
     see: async () => {
-      const { cert, key } = places.server
+      const { cert, key } = context.server
       const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_asked, answer) =>
         answer.writeHead(201).end(),
       )
@@ -934,7 +941,7 @@ const acts: Record<SettingName, Act> = {
         return delivery.taken
       }
       expect(await taken({ openLineageCaFile: authority.ca })).toBe(2)
-      expect(await taken({ openLineageCaFile: places.otherCa })).toBe(0)
+      expect(await taken({ openLineageCaFile: context.otherCa })).toBe(0)
       expect(await taken({})).toBe(0)
       server.close()
     },
@@ -1033,19 +1040,19 @@ const acts: Record<SettingName, Act> = {
     () => waitUntil('anchors are posted', () => webhook.requests.some(({ path }) => path === '/anchors')),
   ),
   tlsCert: {
-    value: () => places.server.cert,
+    value: () => context.server.cert,
     also: { tlsKey: 'key.pem' },
     see: async () => expect(await overTls({})).toEqual({ shown: 'CN=server', seen: 'none' }),
   },
   tlsKey: {
-    value: () => places.server.key,
+    value: () => context.server.key,
     also: { tlsCert: 'cert.pem' },
-    see: () => expect(overTls({ tlsKey: places.certificate.key })).rejects.toThrow('mismatch'),
+    see: () => expect(overTls({ tlsKey: context.certificate.key })).rejects.toThrow('mismatch'),
   },
   tlsCaFile: {
     value: () => authority.ca,
     see: async () => {
-      const { cert, key } = places.server
+      const { cert, key } = context.server
       const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_asked, answer) =>
         answer.end('there'),
       )
@@ -1059,7 +1066,7 @@ const acts: Record<SettingName, Act> = {
         )
       }
       expect(await asked(authority.ca)).toBe('there')
-      expect(await asked(places.otherCa)).toContain('certificate')
+      expect(await asked(context.otherCa)).toContain('certificate')
       expect(await asked()).toContain('certificate')
       server.close()
     },
@@ -1070,7 +1077,7 @@ const acts: Record<SettingName, Act> = {
     see: async () => {
       const asking = { authentication: 'certificate', tlsClientCaFile: authority.ca }
       expect(await overTls(asking)).toMatchObject({ seen: 'CN=client true' })
-      expect(await overTls({ ...asking, tlsClientCaFile: places.otherCa })).toMatchObject({ seen: 'CN=client false' })
+      expect(await overTls({ ...asking, tlsClientCaFile: context.otherCa })).toMatchObject({ seen: 'CN=client false' })
     },
   },
   environment: strict.act('staging', async ({ url }) =>
@@ -1123,23 +1130,24 @@ const acts: Record<SettingName, Act> = {
     },
   },
   ldapUrl: {
-    value: () => places.directory,
+    value: () => context.directory,
     also: { authentication: 'password', ldapUserBindPattern: 'uid=${USER}' },
-    see: async () => expect(await entered(directoryFlags(places.directory), basic('alice', 'right'))).toBe('alice'),
+    see: async () => expect(await entered(directoryFlags(context.directory), basic('alice', 'right'))).toBe('alice'),
   },
   ldapUserBindPattern: {
     value: 'cn=${USER},ou=here',
     also: { authentication: 'password', ldapUrl: 'ldap://127.0.0.1:1' },
     see: async () => {
-      await entered(directoryFlags(places.directory, 'cn=${USER},ou=here'), basic('bob', 'right'))
-      expect(places.bound.join()).toContain('cn=bob,ou=here')
+      await entered(directoryFlags(context.directory, 'cn=${USER},ou=here'), basic('bob', 'right'))
+      expect(context.bound.join()).toContain('cn=bob,ou=here')
     },
   },
   ldapCase: {
     value: 'directory',
     also: { authentication: 'password', ldapUrl: 'ldap://127.0.0.1:1', ldapUserBindPattern: 'uid=${USER}' },
     see: async () => {
-      const by = (...more: string[]) => entered([...directoryFlags(places.directory), ...more], basic('ALICE', 'right'))
+      const by = (...more: string[]) =>
+        entered([...directoryFlags(context.directory), ...more], basic('ALICE', 'right'))
       // This directory cannot return the name of a user.
       expect([await by(), await by('--ldap-case', 'directory')]).toEqual(['alice', 503])
     },
@@ -1149,8 +1157,8 @@ const acts: Record<SettingName, Act> = {
     also: { authentication: 'password', ldapUrl: 'ldaps://127.0.0.1:1', ldapUserBindPattern: 'uid=${USER}' },
     see: async () => {
       const by = (ca: string) =>
-        entered([...directoryFlags(places.secureDirectory), '--ldap-ca-file', ca], basic('alice', 'right'))
-      expect([await by(authority.ca), await by(places.otherCa)]).toEqual(['alice', 503])
+        entered([...directoryFlags(context.secureDirectory), '--ldap-ca-file', ca], basic('alice', 'right'))
+      expect([await by(authority.ca), await by(context.otherCa)]).toEqual(['alice', 503])
     },
   },
   ldapInsecure: {
@@ -1167,11 +1175,11 @@ const acts: Record<SettingName, Act> = {
     see: async () => expect(await entered(tokenFlags, await bearer({ sub: 'alice' }))).toBe('alice'),
   },
   jwksUrl: {
-    value: () => places.keys,
+    value: () => context.keys,
     also: { authentication: 'jwt' },
     see: async () => {
-      const flags = ['--authentication', 'jwt', '--jwks-url', places.keys]
-      expect(await entered(flags, await bearer({ sub: 'alice' }, places.signing))).toBe('alice')
+      const flags = ['--authentication', 'jwt', '--jwks-url', context.keys]
+      expect(await entered(flags, await bearer({ sub: 'alice' }, context.signing))).toBe('alice')
     },
   },
   jwtRequiredIssuer: tokenAct('jwtRequiredIssuer', 'https://issuer.example', [
@@ -1758,8 +1766,8 @@ function basic(user: string, password: string): IncomingHttpHeaders {
   return { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
 }
 
-async function bearer(claims: JWTPayload, key?: KeyObject, ends = '1h'): Promise<IncomingHttpHeaders> {
-  const signer = new SignJWT(claims).setProtectedHeader({ alg: key ? 'ES256' : 'HS256' }).setExpirationTime(ends)
+async function bearer(claims: JWTPayload, key?: KeyObject, expiresIn = '1h'): Promise<IncomingHttpHeaders> {
+  const signer = new SignJWT(claims).setProtectedHeader({ alg: key ? 'ES256' : 'HS256' }).setExpirationTime(expiresIn)
   return { authorization: `Bearer ${await signer.sign(key ?? TOKEN_SECRET)}` }
 }
 
@@ -1841,7 +1849,7 @@ it.each(names)('the setting %s has an observable effect', { timeout: 240_000 }, 
 
 it.each(names)('the setting %s gives the same value by flag, variable and file', (name) => {
   const texts = { ...acts[name].also, [name]: textOf(acts[name]) }
-  const [byFlag, ...others] = ways.map((way) => configOf(way, texts))
+  const [byFlag, ...others] = settingSources.map((source) => configOf(source, texts))
   for (const other of others) expect(other).toEqual(byFlag)
   expect(valueOf(byFlag!, name)).not.toEqual(valueOf(loadConfig([], {}), name))
 })
@@ -1869,7 +1877,7 @@ beforeAll(async () => {
     () => collectors.own!.close(),
   )
   const server = await authority.issue('server')
-  places = {
+  context = {
     port: await freePort(),
     databaseUrl: (await database()).url,
     certificate: await authority.issue('client'),

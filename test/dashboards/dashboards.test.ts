@@ -39,9 +39,9 @@ describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('
     for (const { gridPos } of dashboard.panels) {
       expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24)
       for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
-        const place = `${x}/${gridPos.y}`
-        expect(taken.has(place), place).toBe(false)
-        taken.add(place)
+        const position = `${x}/${gridPos.y}`
+        expect(taken.has(position), position).toBe(false)
+        taken.add(position)
       }
     }
   })

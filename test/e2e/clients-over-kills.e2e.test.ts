@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startAnswerRelay, type Place } from '../support/answer-relay.ts'
+import { startAnswerRelay, type CutPosition } from '../support/answer-relay.ts'
 import { processesOf, spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 import { rowReaders, type RowReader } from '../support/row-readers.ts'
 import { run } from '../support/statement-client.ts'
@@ -54,7 +54,7 @@ function digest(lines: readonly string[]): string {
 /** A client, and the moment at which the fault hits it. */
 interface Part {
   readonly name: string
-  readonly place: Place
+  readonly cut: CutPosition
 }
 
 interface Run extends Part {
@@ -70,12 +70,12 @@ interface Run extends Part {
 async function throughFault(signal: 'SIGKILL' | 'SIGSTOP', parts: readonly Part[]): Promise<readonly Run[]> {
   const relays = await Promise.all(parts.map(() => startAnswerRelay(url, BEFORE)))
   try {
-    const runs = parts.map(async ({ name, place }, i): Promise<Run> => {
+    const runs = parts.map(async ({ name, cut }, i): Promise<Run> => {
       const { url: base, broken, putOff } = relays[i]!
       const { code, stdout, stderr } = await clients.get(name)!.read(base, STREAM)
       return {
         name,
-        place,
+        cut,
         end: code === 0 ? digest(stdout.trimEnd().split('\n')) : 'error',
         stderr,
         broken,
@@ -84,10 +84,10 @@ async function throughFault(signal: 'SIGKILL' | 'SIGSTOP', parts: readonly Part[
     })
     const all = Promise.all(runs)
     // If a client ends before the relay holds it, the test fails with its output.
-    const early = all.then((ends) => Promise.reject(new Error(`ended early: ${JSON.stringify(ends)}`)))
+    const early = all.then((ended) => Promise.reject(new Error(`ended early: ${JSON.stringify(ended)}`)))
     early.catch(() => {})
     await Promise.race([Promise.all(relays.map((relay) => relay.dripping)), early])
-    const inside = relays.filter((_, i) => parts[i]!.place === 'inside an answer')
+    const inside = relays.filter((_, i) => parts[i]!.cut === 'inside an answer')
     const before = relays.filter((relay) => !inside.includes(relay))
     await Promise.race([Promise.all(before.map((relay) => relay.keepNextRequest())), early])
     process.kill(processesOf(`${folder.path}/data`).children[0]!, signal)
@@ -100,18 +100,18 @@ async function throughFault(signal: 'SIGKILL' | 'SIGSTOP', parts: readonly Part[
 }
 
 /** Expects every row once, or an error that the client's own rules give for the answers that it got. */
-function expectRight({ name, place, end, stderr, broken, putOff }: Run): void {
+function expectRight({ name, cut, end, stderr, broken, putOff }: Run): void {
   const client = clients.get(name)!
   const partial = broken.some((bytes) => bytes > 0)
-  expect(partial, `${name}, ${place}: ${JSON.stringify(broken)}`).toBe(place === 'inside an answer')
+  expect(partial, `${name}, ${cut}: ${JSON.stringify(broken)}`).toBe(cut === 'inside an answer')
   if ((partial && !client.repeatsBrokenAnswers) || broken.length + putOff >= client.attempts)
     expect([right, 'error'], `${name}: ${stderr}`).toContain(end)
   else expect({ name, end }, `${JSON.stringify(broken)}, put off ${putOff}: ${stderr}`).toEqual({ name, end: right })
 }
 
 describe('Published clients (Trino CLI, JDBC, Python, Go)', () => {
-  const before = (name: string): Part => ({ name, place: 'before an answer' })
-  const inside = (name: string): Part => ({ name, place: 'inside an answer' })
+  const before = (name: string): Part => ({ name, cut: 'before an answer' })
+  const inside = (name: string): Part => ({ name, cut: 'inside an answer' })
 
   it(
     'read every row, or fail by their own retry rules, if the coordinator is killed before it answers',

@@ -66,10 +66,10 @@ describe.runIf(available)('The services of docker-compose.yml', () => {
       await processes.get(name)?.exit
     }
     for (const [name, quipu] of processes) if (name.startsWith('worker')) quipu.signal('SIGTERM')
-    const ends = await Promise.all([...processes.values()].map((quipu) => quipu.exit))
+    const exits = await Promise.all([...processes.values()].map((quipu) => quipu.exit))
     await folder.remove()
     // If two coordinators start at once, both may claim the log: the log fences the first, and it starts again.
-    const reported = ends.map(({ code, stderr }) => ({ code, stderr: stderr.replace(REPLACED_AT_ONCE, '') }))
+    const reported = exits.map(({ code, stderr }) => ({ code, stderr: stderr.replace(REPLACED_AT_ONCE, '') }))
     expect(reported).toEqual(OURS.map(() => ({ code: 0, stderr: '' })))
   }, 240_000)
 

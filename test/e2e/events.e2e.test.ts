@@ -156,8 +156,8 @@ describe('The live event feed', () => {
     expect(ofMine.length).toBeGreaterThan(3)
     expect(await feedOf(`query=${mine.id}`, ofMine.length)).toEqual(ofMine)
     expect(await feedOf('user=bob', ofOther.length)).toEqual(ofOther)
-    const ends = await feedOf('state=FINISHED,FAILED&type=QueryFinished,QueryFailed', 2)
-    expect(ends.map(({ subject, type }) => [subject, type])).toEqual([
+    const endEvents = await feedOf('state=FINISHED,FAILED&type=QueryFinished,QueryFailed', 2)
+    expect(endEvents.map(({ subject, type }) => [subject, type])).toEqual([
       [mine.id, 'quipu.query.finished.v2'],
       [other.id, 'quipu.query.failed.v5'],
     ])
@@ -223,12 +223,12 @@ describe('quipu tail', () => {
     expect(lines[0]).toContain(`  ${first.id}  QueryCreated          tess: SELECT count(*) FROM nation`)
     expect(lines.filter((line) => line.includes('QueryCreated')).at(-1)).toMatch(/tess: SELECT 'two lines'$/)
     expect(new Set(lines.map((line) => line.split('  ')[1]))).toEqual(new Set([first.id, second.id]))
-    const ends = json
+    const endEvents = json
       .stdout()
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as CloudEvent)
-    expect(ends.map(({ subject, type }) => [subject, type])).toEqual([
+    expect(endEvents.map(({ subject, type }) => [subject, type])).toEqual([
       [first.id, 'quipu.query.finished.v2'],
       [second.id, 'quipu.query.finished.v2'],
     ])

@@ -133,14 +133,14 @@ describe.each(faults)('$name', ({ hits, apply }) => {
     const at = performance.now()
     apply({ coordinator: before[0]!, worker: before[1]! })
     const cancel = patient(canceled.json.nextUri!, { method: 'DELETE' })
-    const ends = Promise.all([
+    const endings = Promise.all([
       cancel.then(() => outcome(canceled)),
       outcome(delivering).then((end) => ({ end, afterMs: performance.now() - at })),
       outcome(aggregating),
       ...queued.map(outcome),
     ])
     const stream = outcome(streaming)
-    const [wasCanceled, delivered, ...others] = await ends
+    const [wasCanceled, delivered, ...others] = await endings
     const streamed = await stream
     // On a machine that stalls for long the supervisor may kill the successor as hung too; no query survives a second
     // death.
@@ -165,10 +165,10 @@ describe.each(faults)('$name', ({ hits, apply }) => {
     if (count === right.get('written')) expect(digest(table.rows)).toBe(right.get(LONG))
     else expect(table.error).toMatchObject({ errorName: 'TABLE_NOT_FOUND' })
     await run(url, `DROP TABLE IF EXISTS ${TABLE}`)
-    const place = hits === 'coordinator' ? 0 : 1
+    const index = hits === 'coordinator' ? 0 : 1
     await waitUntil(`another ${hits} runs`, () => {
       const { children } = processesOf(data)
-      return children.length === 2 && children[place] !== before[place]
+      return children.length === 2 && children[index] !== before[index]
     })
   })
 })

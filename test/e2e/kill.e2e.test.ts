@@ -92,7 +92,7 @@ async function queryIn(states: readonly string[], sql = ENDLESS): Promise<Statem
 }
 
 /** The states in which a query runs on its worker. */
-const UNDER_WAY = ['STARTING', 'RUNNING']
+const ONGOING = ['STARTING', 'RUNNING']
 
 function put(id: string, headers: Record<string, string>, { body = '', how = 'killed', at = writer } = {}) {
   return raw(`${at.url}/v1/query/${id}/${how}`, { method: 'PUT', body, headers })
@@ -121,7 +121,7 @@ async function lastEvent(id: string, user: string, at = writer): Promise<Record<
 
 describe('A running query', () => {
   it('is killed by a user with the right, through the follower; only users that may see all learn the killer', async () => {
-    const query = await queryIn(UNDER_WAY)
+    const query = await queryIn(ONGOING)
     expect((await put(query.id, {}, { at: other })).status).toBe(401)
     for (const at of [writer, other]) {
       expect((await put(query.id, as('bob'), { at })).status).toBe(403)
@@ -130,7 +130,7 @@ describe('A running query', () => {
       const foreign = { ...as('kim'), origin: 'http://evil.example' }
       expect((await put(query.id, foreign, { at })).status).toBe(403)
     }
-    expect(UNDER_WAY).toContain((await infoOf(query.id)).state)
+    expect(ONGOING).toContain((await infoOf(query.id)).state)
     const killed = await put(query.id, as('kim'), { at: other, body: 'too large “for now”' })
     expect([killed.status, killed.text]).toEqual([202, ''])
     const { error } = await endOf(query)
@@ -147,7 +147,7 @@ describe('A running query', () => {
   })
 
   it('is killed only once by concurrent requests, also if its owner sends one of them', async () => {
-    const query = await queryIn(UNDER_WAY)
+    const query = await queryIn(ONGOING)
     const both = await Promise.all([
       put(query.id, as('kim'), { body: 'by kim' }),
       put(query.id, as('alice'), { body: 'by alice' }),
@@ -161,7 +161,7 @@ describe('A running query', () => {
   })
 
   it('records both users if the killer acts as another user', async () => {
-    const query = await queryIn(UNDER_WAY)
+    const query = await queryIn(ONGOING)
     const asKim = { ...as('root'), 'x-trino-user': 'kim' }
     expect((await put(query.id, asKim, { how: 'preempted' })).status).toBe(202)
     expect((await endOf(query)).error).toMatchObject({
@@ -177,7 +177,7 @@ describe('A running query', () => {
 
 describe('A query in another state', () => {
   it('can be killed while it waits in the queue', async () => {
-    const running = [await queryIn(UNDER_WAY), await queryIn(UNDER_WAY)]
+    const running = [await queryIn(ONGOING), await queryIn(ONGOING)]
     const queued = await queryIn(['QUEUED'])
     expect((await put(queued.id, as('kim'), { body: 'no place' })).status).toBe(202)
     expect((await endOf(queued)).error!.message).toBe('Query killed. Message: no place')
@@ -211,7 +211,7 @@ it.runIf(browser)(
   'the web UI kills a query, and shows the killer only to users that may see it',
   { timeout: 240_000 },
   async () => {
-    const query = await queryIn(UNDER_WAY)
+    const query = await queryIn(ONGOING)
     const opened = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
     try {
       const at = async (user: string): Promise<Page> => {
@@ -275,7 +275,7 @@ describe('CALL system.runtime.kill_query', () => {
       'Query killed. Message: no reason',
     ],
   ])('kills a query: arguments %s', async (_arguments, statement, message) => {
-    const query = await queryIn(UNDER_WAY)
+    const query = await queryIn(ONGOING)
     const [sql, more] = statement(query.id)
     const called = await call(sql, 'kim', more)
     expect(called).toMatchObject({ updateType: 'CALL', stats: { state: 'FINISHED' } })
@@ -290,7 +290,7 @@ describe('CALL system.runtime.kill_query', () => {
   })
 
   it("returns Trino's error if the kill is refused, and EXPLAIN kills nothing", async () => {
-    const query = await queryIn(UNDER_WAY)
+    const query = await queryIn(ONGOING)
     const kill = (id: string) => `CALL system.runtime.kill_query('${id}')`
     expect((await call(`EXPLAIN ${kill(query.id)}`)).error).toBeUndefined()
     const none = '20260101_000000_00000_00000'
@@ -308,16 +308,16 @@ describe('CALL system.runtime.kill_query', () => {
       ['CALL system.runtime.kill_query(NULL)', 'kim', 'INVALID_PROCEDURE_ARGUMENT', 'query_id cannot be null'],
     ] as const)
       expect((await call(sql, user)).error).toMatchObject({ errorName, message })
-    expect(UNDER_WAY).toContain((await infoOf(query.id)).state)
+    expect(ONGOING).toContain((await infoOf(query.id)).state)
     expect((await call(kill(query.id), 'alice')).error).toBeUndefined()
     const again = { errorName: 'NOT_SUPPORTED', message: `Target query is not running: ${query.id}` }
     expect((await call(kill(query.id), 'alice')).error).toMatchObject(again)
   })
 
   it('does nothing until the client follows the statement', async () => {
-    const query = await queryIn(UNDER_WAY)
+    const query = await queryIn(ONGOING)
     await post(`CALL system.runtime.kill_query('${query.id}')`, 'kim')
-    expect(UNDER_WAY).toContain((await infoOf(query.id)).state)
+    expect(ONGOING).toContain((await infoOf(query.id)).state)
     expect((await put(query.id, as('kim'))).status).toBe(202)
   })
 })
@@ -332,7 +332,7 @@ function quipu(args: readonly string[], user: string): Promise<{ code: number; s
 }
 
 it('quipu kill ends a query, and prints the reason if it did not', async () => {
-  const { id, ...query } = await queryIn(UNDER_WAY)
+  const { id, ...query } = await queryIn(ONGOING)
   const refused = await quipu(['kill', id], 'bob')
   expect(refused).toMatchObject({ code: 1, stdout: '' })
   expect(refused.stderr).toContain(`user bob cannot kill query ${id} (403)`)
@@ -353,7 +353,7 @@ it(
   'the killer of a query stays recorded after the coordinator that killed it is itself killed',
   { timeout: 240_000 },
   async () => {
-    const query = await queryIn(UNDER_WAY)
+    const query = await queryIn(ONGOING)
     expect((await put(query.id, as('kim'), { body: 'before the end' })).status).toBe(202)
     await writer.kill()
     await waitUntil('the other writes', () => writes(other), 120_000)

@@ -86,9 +86,12 @@ afterAll(async () => {
 }, 240_000)
 
 function tokenOf(user: string, seconds = 3600): Promise<string> {
-  const ends = Math.floor(Date.now() / 1000) + seconds
+  const expiresAt = Math.floor(Date.now() / 1000) + seconds
   const { kid, privateKey } = published.at(-1)!
-  return new SignJWT({ sub: user }).setProtectedHeader({ alg: 'ES256', kid }).setExpirationTime(ends).sign(privateKey)
+  return new SignJWT({ sub: user })
+    .setProtectedHeader({ alg: 'ES256', kid })
+    .setExpirationTime(expiresAt)
+    .sign(privateKey)
 }
 
 interface Answer {
@@ -146,12 +149,12 @@ async function recorded(type: 'LoggedIn' | 'AuthenticationFailed'): Promise<read
 const WHO = 'SELECT current_user, count(*) FROM nation'
 
 describe.each([...readers])('%s', (name, reader) => {
-  const ways: readonly [string, () => Promise<LogIn>][] = [
+  const methods: readonly [string, () => Promise<LogIn>][] = [
     ['a password', async () => ({ user: 'alice', ca: authority.ca, password: PASSWORD })],
     ['a token', async () => ({ user: 'tom', ca: authority.ca, token: await tokenOf('tom') })],
     ['a certificate', async () => ({ user: 'carol', ca: authority.ca, certificate: carol })],
   ]
-  it.each(ways)('logs in with %s', { timeout: 240_000 }, async (_way, logIn) => {
+  it.each(methods)('logs in with %s', { timeout: 240_000 }, async (_method, logIn) => {
     const known = await logIn()
     const { code, stdout, stderr } = await reader.read(base, WHO, known)
     expect([code, stdout.trim()], stderr).toEqual([0, `${known.user},25`])
@@ -279,7 +282,7 @@ describe('A query of a user', () => {
 it('no statement fails while the keys of tokens and the certificate are replaced', { timeout: 240_000 }, async () => {
   let going = true
   let done = 0
-  const ends: string[] = []
+  const endings: string[] = []
   /** Repeats a request after 503, as clients do. */
   const patient = async (send: () => Promise<Answer>): Promise<Answer> => {
     for (;;) {
@@ -296,7 +299,7 @@ it('no statement fails while the keys of tokens and the certificate are replaced
       let answer = await patient(() => post('SELECT current_user', { headers }))
       for (let next = answer.json.nextUri; next !== undefined; next = answer.json.nextUri)
         answer = await patient(() => ask(next!, { headers }))
-      ends.push(answer.json.error?.message ?? answer.json.stats.state)
+      endings.push(answer.json.error?.message ?? answer.json.stats.state)
       done++
     }
   }
@@ -314,9 +317,9 @@ it('no statement fails while the keys of tokens and the certificate are replaced
   }
   try {
     await more(5)
-    for (const turn of ['second', 'third']) {
-      published.push(signingKey(turn))
-      const { cert, key } = await authority.issue(turn)
+    for (const round of ['second', 'third']) {
+      published.push(signingKey(round))
+      const { cert, key } = await authority.issue(round)
       for (const [from, to] of [
         [cert, served.cert],
         [key, served.key],
@@ -324,7 +327,7 @@ it('no statement fails while the keys of tokens and the certificate are replaced
         copyFileSync(from, `${to}.new`)
         renameSync(`${to}.new`, to)
       }
-      await waitUntil('the certificate is shown', async () => (await shown()) === `CN=${turn}`)
+      await waitUntil('the certificate is shown', async () => (await shown()) === `CN=${round}`)
       await more(5)
       published.shift()
       await more(5)
@@ -333,7 +336,7 @@ it('no statement fails while the keys of tokens and the certificate are replaced
     going = false
     await Promise.all(clients)
   }
-  expect(new Set(ends)).toEqual(new Set(['FINISHED']))
+  expect(new Set(endings)).toEqual(new Set(['FINISHED']))
 })
 
 it('the log records who logged in, how and from where, and refusals; it hides names that no user has', async () => {

@@ -108,15 +108,15 @@ describe('The metrics pages', () => {
 
 describe('The log lines', () => {
   it('contain one line for the end of each query, with the id of its trace', async () => {
-    const ends = (): Line[] => lines().filter((line) => line.event === 'query.completed')
-    await waitUntil('all ends are logged', () => ends().length >= ids.length)
+    const endLines = (): Line[] => lines().filter((line) => line.event === 'query.completed')
+    await waitUntil('all ends are logged', () => endLines().length >= ids.length)
     expect(
-      ends()
+      endLines()
         .map((line) => line.queryId)
         .toSorted(),
     ).toEqual(ids.toSorted())
     const traces = new Map(collector.spans.map((span) => [span.attributes['trino.query_id'], span.traceId]))
-    for (const line of ends()) {
+    for (const line of endLines()) {
       expect(line).toMatchObject({ user: 'tester', service: 'quipu-coordinator', epoch: 1 })
       if (traces.has(line.queryId)) expect(line.traceId).toBe(traces.get(line.queryId))
     }

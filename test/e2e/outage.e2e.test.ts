@@ -186,7 +186,7 @@ describe.each(accessModes)('$name', ({ use }) => {
         // New statements, open statements, and a result whose query had ended; each page is in its topic.
         expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
         expect((await raw(open.canceled, { method: 'DELETE' })).status).toBe(204)
-        await expectEnds(open)
+        await expectEndings(open)
         expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
         expect((await raw(small)).json.data).toEqual(first.json.data)
         expect(await status()).toMatchObject({ ready: true, log: 'up', database: 'down' })
@@ -207,17 +207,17 @@ describe.each(accessModes)('$name', ({ use }) => {
         async () => {
           await start('broker', { KAFKA_BROKERS: kafka.brokers.join(), QUIPU_KAFKA_TOPIC: newTopic() })
           const { supervisor, children } = processesOf(join(folder.path, 'broker'))
-          for (const way of ['stopped', 'killed'] as const) {
+          for (const fault of ['stopped', 'killed'] as const) {
             const open = await openStatements()
             const streamed = await firstPages()
-            goOn = way === 'stopped' ? await kafka.freeze() : undefined
+            goOn = fault === 'stopped' ? await kafka.freeze() : undefined
             if (!goOn) await kafka.kill()
             await expectOutage(open)
             await waitUntil('the log is missed', async () => (await status()).log === 'down')
             expect(await status()).toMatchObject({ live: true, ready: false, database: 'up' })
             await sleep(500)
             await (goOn ? goOn() : kafka.start())
-            await expectEnds(open)
+            await expectEndings(open)
             expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
             expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
             await waitUntil('the log is back', async () => (await status()).log === 'up')
@@ -237,7 +237,7 @@ describe.each(accessModes)('$name', ({ use }) => {
             async () => (await raw(open.followed)).json.stats.state === 'STARTING',
           )
           await goOn()
-          await expectEndsWithSuccessor(open)
+          await expectEndingsWithSuccessor(open)
         },
       )
     })
@@ -248,15 +248,15 @@ describe.each(accessModes)('$name', ({ use }) => {
       await start('embedded', {})
       const data = join(folder.path, 'embedded')
       const { children } = processesOf(data)
-      for (const way of ['killed', 'stopped'] as const) {
+      for (const fault of ['killed', 'stopped'] as const) {
         const streamed = await firstPages()
         const begun = (await post(url, GROUPED)).json
         const server = postgresOf(data)!
-        if (way === 'stopped') {
+        if (fault === 'stopped') {
           process.kill(server, 'SIGSTOP')
         } else process.kill(server, 'SIGKILL')
         const late = run(url, GROUPED).catch((error: Error) => error.message)
-        if (way === 'stopped') {
+        if (fault === 'stopped') {
           await sleep(1000)
           process.kill(server, 'SIGCONT')
         }
@@ -282,10 +282,10 @@ describe.each(accessModes)('$name', ({ use }) => {
         async () => {
           await start('external', { DATABASE_URL: postgres.url() })
           const { children } = processesOf(join(folder.path, 'external'))
-          for (const way of ['stopped', 'killed'] as const) {
+          for (const fault of ['stopped', 'killed'] as const) {
             const open = await openStatements()
             const streamed = await firstPages()
-            goOn = way === 'stopped' ? await postgres.freeze() : undefined
+            goOn = fault === 'stopped' ? await postgres.freeze() : undefined
             if (!goOn) await postgres.kill('SIGKILL')
             await expectOutage(open)
             await waitUntil('both are missed', async () => {
@@ -294,7 +294,7 @@ describe.each(accessModes)('$name', ({ use }) => {
             })
             expect(await status()).toMatchObject({ live: true, ready: false })
             await (goOn ? goOn() : postgres.start())
-            await expectEnds(open)
+            await expectEndings(open)
             expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
             await waitUntil('both are back', async () => (await status()).ready)
             await hasInHistory((await run(url, GROUPED)).id)
@@ -307,7 +307,7 @@ describe.each(accessModes)('$name', ({ use }) => {
           await expectOutageAtStart(open)
           expect(await status()).toMatchObject({ database: 'down' })
           await postgres.start()
-          await expectEndsWithSuccessor(open)
+          await expectEndingsWithSuccessor(open)
         },
       )
     })
@@ -332,7 +332,7 @@ async function expectOutage({ followed, canceled }: Awaited<ReturnType<typeof op
 }
 
 /** Expects how these statements end by themselves when the log is back. */
-async function expectEnds({ followed, canceled }: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
+async function expectEndings({ followed, canceled }: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
   const last = await lastAnswer(followed)
   expect(last.json.error).toBeUndefined()
   expect(last.headers['x-trino-set-session']).toBe('query_max_run_time=1h')
@@ -345,8 +345,8 @@ async function expectEnds({ followed, canceled }: Awaited<ReturnType<typeof open
 }
 
 /** Expects the same ends after a restart; the server took the cancel while it started. */
-async function expectEndsWithSuccessor(open: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
-  await expectEnds(open)
+async function expectEndingsWithSuccessor(open: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
+  await expectEndings(open)
   expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
 }
 

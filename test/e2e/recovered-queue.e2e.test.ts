@@ -59,8 +59,8 @@ it('waiting queries go on in their old order after two kills, before new queries
   })
   server.signalWorker('SIGCONT')
   // The end of the running query is not checked here: its worker was stopped while two coordinators ended.
-  const [, ...ends] = await Promise.all([taken, ...waited, late].map(endOf))
-  expect(ends.map((end) => end.error)).toEqual([undefined, undefined, undefined])
+  const [, ...endings] = await Promise.all([taken, ...waited, late].map(endOf))
+  expect(endings.map((end) => end.error)).toEqual([undefined, undefined, undefined])
   const order = await Promise.all([...waited, late].map(plannedAt))
   expect(order.toSorted()).toEqual(order)
 })

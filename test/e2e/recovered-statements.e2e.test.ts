@@ -58,13 +58,13 @@ const names = Object.keys(statements) as Name[]
 const SESSION = ['setSession', 'prepare', 'deallocate', 'use', 'startTransaction', 'commit'] as const
 
 /** The number of statements that run at once. */
-const PLACES = 20
+const SLOTS = 20
 
 let server: KillableServer
 const undisturbed = new Map<Name, unknown>()
 
 beforeAll(async () => {
-  server = await startKillableServer({ QUIPU_RUNNING_QUERIES: String(PLACES) })
+  server = await startKillableServer({ QUIPU_RUNNING_QUERIES: String(SLOTS) })
 }, 240_000)
 afterAll(() => server.close(), 120_000)
 
@@ -93,9 +93,9 @@ function withoutFigures(end: StatementEnd): unknown {
 }
 
 /** Stops the worker and takes all slots, so that statements wait in the queue until the slots are free again. */
-async function takePlaces(): Promise<{ giveFree(): void; ended(): Promise<void> }> {
+async function takeSlots(): Promise<{ giveFree(): void; ended(): Promise<void> }> {
   server.signalWorker('SIGSTOP')
-  const taken = await Promise.all(Array.from({ length: PLACES }, () => post(server.url, 'SELECT count(*) FROM nation')))
+  const taken = await Promise.all(Array.from({ length: SLOTS }, () => post(server.url, 'SELECT count(*) FROM nation')))
   const end = async ({ json }: RawAnswer): Promise<unknown> => patient(json.nextUri!, { method: 'DELETE' })
   const ended = async (): Promise<void> => void (await Promise.all(taken.map(end)))
   return { giveFree: () => void ended().catch(() => {}), ended }
@@ -136,11 +136,11 @@ interface Round {
 
 /** Follows the statements through the death of the coordinator. */
 async function throughDeath(open: ReadonlyMap<Name, RawAnswer>): Promise<ReadonlyMap<Name, unknown>> {
-  const ends = Promise.all([...open].map(async ([name, first]) => [name, await outcome(name, first)] as const))
-  ends.catch(() => {})
+  const endings = Promise.all([...open].map(async ([name, first]) => [name, await outcome(name, first)] as const))
+  endings.catch(() => {})
   server.kill()
   await server.appends.letThrough()
-  return new Map(await ends)
+  return new Map(await endings)
 }
 
 async function openAll(some: readonly Name[]): Promise<Map<Name, RawAnswer>> {
@@ -157,9 +157,9 @@ async function atRest(name: Name, id: string): Promise<void> {
   })
 }
 
-function expectUndisturbed(ends: ReadonlyMap<Name, unknown>): void {
-  expect(Object.fromEntries(ends)).toEqual(
-    Object.fromEntries([...ends.keys()].map((name) => [name, undisturbed.get(name)])),
+function expectUndisturbed(endings: ReadonlyMap<Name, unknown>): void {
+  expect(Object.fromEntries(endings)).toEqual(
+    Object.fromEntries([...endings.keys()].map((name) => [name, undisturbed.get(name)])),
   )
 }
 
@@ -177,29 +177,29 @@ describe('Queries that wait for a slot', () => {
     'end as in an undisturbed run if the coordinator is killed before $type',
     { timeout: 240_000 },
     async ({ type, opened }) => {
-      const places = await takePlaces()
+      const slots = await takeSlots()
       const open = await openAll(opened)
       expect([...open.values()].map((first) => first.json.stats.state)).toEqual(opened.map(() => 'QUEUED'))
       // All slots become free together, so that all statements go on together. A statement that goes on early must not
       // get past the append either.
       await server.appends.block('QueryFailed', type)
-      places.giveFree()
+      slots.giveFree()
       await server.appends.reached()
       await sleep(200)
       await server.appends.block(type)
       server.signalWorker('SIGCONT')
       await server.appends.reached()
       const ending = throughDeath(open)
-      await places.ended()
-      const ends = new Map(await ending)
+      await slots.ended()
+      const endings = new Map(await ending)
       // It is unknown how far these two came: a measurement is not repeated, and secrets are not kept.
       for (const name of ['measured', 'secret'] as const) {
-        if (!ends.has(name)) continue
+        if (!endings.has(name)) continue
         const restarted = expect.objectContaining({ error: expect.objectContaining(RESTARTED) }) as unknown
-        expect([undisturbed.get(name), restarted]).toContainEqual(ends.get(name))
-        ends.delete(name)
+        expect([undisturbed.get(name), restarted]).toContainEqual(endings.get(name))
+        endings.delete(name)
       }
-      expectUndisturbed(ends)
+      expectUndisturbed(endings)
     },
   )
 })

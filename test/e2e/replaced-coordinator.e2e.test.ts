@@ -24,17 +24,17 @@ afterAll(async () => {
 
 /** Starts clients that send one request after the other, each on a new connection, and counts how the requests end. */
 function startClients(count: number) {
-  const ends = { answered: 0, cut: 0, refused: [] as string[] }
+  const answers = { answered: 0, cut: 0, refused: [] as string[] }
   let stopping = false
   const running = Array.from({ length: count }, async () => {
     while (!stopping) {
       const end = await once()
-      if (end === 'answered' || end === 'cut') ends[end]++
-      else ends.refused.push(end)
+      if (end === 'answered' || end === 'cut') answers[end]++
+      else answers.refused.push(end)
     }
   })
   return {
-    ends,
+    answers,
     stop: async () => {
       stopping = true
       await Promise.all(running)
@@ -93,15 +93,15 @@ describe('A coordinator that is killed or hangs', () => {
     const watch = setInterval(() => (most = Math.max(most, coordinators().length)), 25)
     let coordinator = processesOf(data).children[0]!
     for (let kill = 0; kill < 6; kill++) {
-      const before = clients.ends.answered
+      const before = clients.answers.answered
       process.kill(coordinator, 'SIGKILL')
       coordinator = await another(coordinator)
-      await waitUntil('requests are answered again', () => clients.ends.answered > before + 4)
+      await waitUntil('requests are answered again', () => clients.answers.answered > before + 4)
     }
     await clients.stop()
     clearInterval(watch)
-    expect(clients.ends.refused).toEqual([])
-    expect(clients.ends.answered).toBeGreaterThan(24)
+    expect(clients.answers.refused).toEqual([])
+    expect(clients.answers.answered).toBeGreaterThan(24)
     expect(most).toBe(1)
   })
 

@@ -170,8 +170,8 @@ it(
     expect(await queryOf(taken)).toMatchObject({ resourceGroupId: ['all', 'ana'] })
     server.signalWorker('SIGCONT')
     // The end of the running query is not checked here: its worker was stopped while its coordinator ended.
-    const [, ...ends] = await Promise.all([taken, ...waited].map(endOf))
-    expect(ends.map(({ error }) => error)).toEqual([undefined, undefined])
+    const [, ...endings] = await Promise.all([taken, ...waited].map(endOf))
+    expect(endings.map(({ error }) => error)).toEqual([undefined, undefined])
     await admittedInOrder(waited)
   },
 )

@@ -380,8 +380,8 @@ function targetOf({ operation, resource: name }: Asked, resource: Resource): str
 /** A caller that may end queries gets a query of their own, so that the shared ones stay open. */
 async function resourceOf({ operation, caller, resource }: Asked, method: string): Promise<Resource> {
   const { kill, is }: Caller = callers[caller]
-  const ends = !['GET', 'HEAD', 'OPTIONS'].includes(method) && operation.includes('{')
-  return resource === 'open' && ends && (kill === true || is === 'key') ? openQuery() : resources[resource]
+  const changesOne = !['GET', 'HEAD', 'OPTIONS'].includes(method) && operation.includes('{')
+  return resource === 'open' && changesOne && (kill === true || is === 'key') ? openQuery() : resources[resource]
 }
 
 const BODIES: Readonly<Record<string, string>> = {

@@ -54,8 +54,8 @@ async function goesOn(cluster: StandbyCluster, goAway: () => Promise<Away>): Pro
   await sleep(AWAY_MS)
   away = false
   await back()
-  const ends = await Promise.all(pollers)
-  for (const end of ends) {
+  const endings = await Promise.all(pollers)
+  for (const end of endings) {
     expect(end?.json.error).toBeUndefined()
     expect(end?.headers['x-trino-set-session']).toBe('query_max_run_time=1h')
   }

@@ -16,14 +16,14 @@ interface Served {
   readonly at: number
 }
 
-const ENDS = new Set(['FINISHED', 'FAILED', 'CANCELED', 'ABORTED'])
+const END_STATES = new Set(['FINISHED', 'FAILED', 'CANCELED', 'ABORTED'])
 
 /** The answer without the fields that no event carries. */
 function withoutLive(body: Body, fields: LiveFields, state: unknown): Body {
   const copy = structuredClone(body)
   const paths = [
     ...fields.always,
-    ...(ENDS.has(String(state)) ? [] : fields.whileOpen),
+    ...(END_STATES.has(String(state)) ? [] : fields.whileOpen),
     ...(state === 'FINISHED' ? [] : fields.unlessFinished),
   ]
   for (const path of paths) remove(copy, path.split('.'))

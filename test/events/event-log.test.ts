@@ -15,10 +15,10 @@ import {
 } from '../../src/events/event-log.ts'
 import { howToRetry } from '../../src/shared/quipu-error.ts'
 
-/** @param places offset and number of valid events, by log partition */
-function checkpoint(...places: readonly (readonly [bigint, number])[]): Checkpoint {
+/** @param positions offset and number of valid events, by log partition */
+function checkpoint(...positions: readonly (readonly [bigint, number])[]): Checkpoint {
   const [empty] = beginning().at
-  return { logId: 'a', at: places.map(([offset, count]) => ({ offset, state: { ...empty!.state, count } })) }
+  return { logId: 'a', at: positions.map(([offset, count]) => ({ offset, state: { ...empty!.state, count } })) }
 }
 
 describe('A checkpoint', () => {

@@ -7,7 +7,7 @@ import type { LogPosition } from '../../src/events/record-store.ts'
 
 const MB = 1 << 20
 const [{ state }] = beginning().at as [LogPosition]
-const placeAt = (offset: number): LogPosition => ({ offset: BigInt(offset), state: { ...state, count: offset } })
+const positionAt = (offset: number): LogPosition => ({ offset: BigInt(offset), state: { ...state, count: offset } })
 
 /** An event whose data compresses well. */
 function packed(bytes: number): Pick<Recorded, 'enc' | 'stored'> {
@@ -30,21 +30,25 @@ describe('The memory size of an event', () => {
 
 it('RecentEvents keeps the last events up to its memory limit', () => {
   const recent = new RecentEvents(10 * MB)
-  for (let offset = 0; offset < 50; offset++) recent.add(placeAt(offset), placeAt(offset + 1), [packed(MB) as Recorded])
-  const kept = Array.from({ length: 50 }, (_, offset) => offset).filter((offset) => recent.after(placeAt(offset), 100))
+  for (let offset = 0; offset < 50; offset++)
+    recent.add(positionAt(offset), positionAt(offset + 1), [packed(MB) as Recorded])
+  const kept = Array.from({ length: 50 }, (_, offset) => offset).filter((offset) =>
+    recent.after(positionAt(offset), 100),
+  )
   expect(kept[0]).toBeGreaterThanOrEqual(40)
   expect(kept.at(-1)).toBe(49)
 })
 
 it('RecentEvents returns large events in small steps, and all of them in order', () => {
   const recent = new RecentEvents(20 * MB)
-  for (let offset = 0; offset < 10; offset++) recent.add(placeAt(offset), placeAt(offset + 1), [packed(MB) as Recorded])
+  for (let offset = 0; offset < 10; offset++)
+    recent.add(positionAt(offset), positionAt(offset + 1), [packed(MB) as Recorded])
   const steps: number[] = []
-  for (let place = placeAt(0); ;) {
-    const step = recent.after(place, 1000)
+  for (let position = positionAt(0); ;) {
+    const step = recent.after(position, 1000)
     if (!step) break
     steps.push(step.events.length)
-    place = step.position
+    position = step.position
   }
   expect(Math.max(...steps)).toBeLessThanOrEqual(4)
   expect(steps.reduce((sum, count) => sum + count, 0)).toBe(10)

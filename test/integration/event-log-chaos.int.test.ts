@@ -14,7 +14,7 @@ const SECONDS = Number(process.env['QUIPU_CHAOS_SECONDS'] ?? 8)
 const SEED = Number(process.env['QUIPU_CHAOS_SEED'] ?? Date.now() % 1_000_000)
 const PROGRAM = new URL('../support/event-log/chaos-writer.mjs', import.meta.url).pathname
 
-interface Place {
+interface Acknowledged {
   readonly partition: number
   readonly offset: string
   readonly hash: string
@@ -26,7 +26,7 @@ interface Place {
 async function chaos(adapter: LogAdapter): Promise<void> {
   const random = seeded(SEED)
   const fixture = await adapter.fixture({ ownServer: true })
-  const acknowledged: Place[] = []
+  const acknowledged: Acknowledged[] = []
   const counts = { claims: 0, fenced: 0, killed: 0, stopped: 0, serverKilled: 0, cut: 0, held: 0, dropped: 0 }
   const children = new Set<ChildProcess>()
   const proxies: FaultProxy[] = []
@@ -38,7 +38,7 @@ async function chaos(adapter: LogAdapter): Promise<void> {
     })
     children.add(child)
     child.on('exit', () => children.delete(child))
-    child.on('message', (message: { acknowledged?: Place[]; claimed?: number; fenced?: number }) => {
+    child.on('message', (message: { acknowledged?: Acknowledged[]; claimed?: number; fenced?: number }) => {
       if (message.acknowledged) acknowledged.push(...message.acknowledged)
       if (message.claimed) counts.claims++
       if (message.fenced) counts.fenced++
@@ -98,7 +98,7 @@ async function chaos(adapter: LogAdapter): Promise<void> {
     const valid = new Map<string, string>(
       found.valid.map((event) => [`${event.position.partition}/${event.position.offset}`, event.hash] as const),
     )
-    const lost = acknowledged.filter((place) => valid.get(`${place.partition}/${place.offset}`) !== place.hash)
+    const lost = acknowledged.filter((event) => valid.get(`${event.partition}/${event.offset}`) !== event.hash)
     const summary: Record<string, number> = {}
     for (const verdict of found.verdicts.flat()) summary[verdict] = (summary[verdict] ?? 0) + 1
     console.log(`chaos over ${adapter.technology}:`, {

@@ -55,8 +55,8 @@ export function conditionsOn(column: string, own: readonly string[], all: boolea
   const [first, last] = [own[0]!, own.at(-1)!]
   const middle = own[own.length >> 1]!
   const operators = ['=', '<>', '<', '<=', '>', '>=', 'IS NOT DISTINCT FROM']
-  const pairs = operators.flatMap((operator, place) =>
-    (all ? own : [own[place % own.length]!, middle]).map((literal) => `${column} ${operator} ${literal}`),
+  const pairs = operators.flatMap((operator, index) =>
+    (all ? own : [own[index % own.length]!, middle]).map((literal) => `${column} ${operator} ${literal}`),
   )
   return [
     ...new Set(pairs),

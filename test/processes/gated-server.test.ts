@@ -301,7 +301,7 @@ it('a gated server stops reading a connection while two of its requests wait, an
   const head = (index: number) => `GET /${index} HTTP/1.1\r\nHost: localhost\r\nX-A: ${'a'.repeat(60_000)}\r\n\r\n`
   socket.write(Array.from({ length: 30 }, (_, index) => head(index)).join(''))
   await waitUntil('the second has come', () => paths.length >= 2)
-  for (let turn = 0; turn < 20; turn++) await get(port, '/other')
+  for (let attempt = 0; attempt < 20; attempt++) await get(port, '/other')
   expect(read()).toBeLessThan(5 * 65_536)
   answerFirst()
   await waitUntil('all are answered', () => text.split('HTTP/1.1 200').length === 31)

@@ -213,7 +213,7 @@ describe('OpenLineage runs of statements', () => {
   })
 
   it('report a dropped table, and the sources of a view', async () => {
-    const ends = async (operation: 'dropTable' | 'createView', plan: Partial<Planned>) => {
+    const endingOf = async (operation: 'dropTable' | 'createView', plan: Partial<Planned>) => {
       const view = { sql: 'SELECT 1', columns, runAsInvoker: false }
       const made =
         operation === 'dropTable'
@@ -232,9 +232,9 @@ describe('OpenLineage runs of statements', () => {
         ])
       ).at(-1)!
     }
-    const dropped = await ends('dropTable', {})
+    const dropped = await endingOf('dropTable', {})
     expect(Object.keys(dropped.outputs[0]!.facets)).toEqual(['lifecycleStateChange'])
-    const viewed = await ends('createView', { lineage: { columns: [lineage.columns[0]!], rows: [] } })
+    const viewed = await endingOf('createView', { lineage: { columns: [lineage.columns[0]!], rows: [] } })
     expect(viewed.inputs).toEqual([{ namespace: 'quipu://tests', name: 'lake.s.o', facets: {} }])
     expect(viewed.outputs[0]!.facets).toMatchObject({
       datasetType: { datasetType: 'VIEW' },

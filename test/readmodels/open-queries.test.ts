@@ -32,9 +32,9 @@ it.each([0, 3, 1000])(
     await runner.stop()
     await appendLives(bed.log, lives.slice(projected))
     // Since the projection stopped, one open query has ended and another one has new events.
-    const [ends, goesOn] = [queryLife(id(1)), queryLife(id(2))].map((life) => toLogEvents(life)) as [never[], never[]]
+    const [ended, goesOn] = [queryLife(id(1)), queryLife(id(2))].map((life) => toLogEvents(life)) as [never[], never[]]
     const before = open(id(1)).events.length
-    await bed.log.append(id(1), before, ends.slice(before))
+    await bed.log.append(id(1), before, ended.slice(before))
     await bed.log.append(id(2), before, goesOn.slice(before, before + 1))
     const { left, folds } = await found()
     expect(left).toEqual(

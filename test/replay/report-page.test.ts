@@ -21,8 +21,8 @@ describe('The report of a replay', () => {
       { ...named('q4'), verdict: 'DIFFERENT', difference: { kind: 'rows', here: 1, there: 2 } },
     ])
     expect(page).toContain('<h1>2 of 4 statements are different</h1>')
-    const places = ['DIFFERENT', 'FAILED_THERE', 'SKIPPED'].map((id) => page.indexOf(`<section id="${id}">`))
-    expect(places.every((place, i) => place > (places[i - 1] ?? 0))).toBe(true)
+    const indexes = ['DIFFERENT', 'FAILED_THERE', 'SKIPPED'].map((id) => page.indexOf(`<section id="${id}">`))
+    expect(indexes.every((index, i) => index > (indexes[i - 1] ?? 0))).toBe(true)
     expect(page).not.toContain('q1')
   })
 

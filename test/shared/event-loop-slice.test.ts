@@ -23,7 +23,7 @@ interface Piece {
 async function happenings(pieces: readonly Piece[]): Promise<string[]> {
   const reported: string[] = []
   let done = false
-  const turns = (async () => {
+  const otherWork = (async () => {
     while (!done) {
       await nextLoopPass()
       reported.push('turn')
@@ -31,14 +31,14 @@ async function happenings(pieces: readonly Piece[]): Promise<string[]> {
   })()
   await Promise.all(
     pieces.map(async ({ name, characters, ms, owner = FLOOD }) => {
-      const turn = eventLoopSlice(characters, owner)
-      if (turn) await turn
+      const slice = eventLoopSlice(characters, owner)
+      if (slice) await slice
       work(ms)
       reported.push(name)
     }),
   )
   done = true
-  await turns
+  await otherWork
   return reported
 }
 
@@ -59,8 +59,8 @@ it('`eventLoopSlice` rests after a long piece for half of its time', async () =>
   const ended: number[] = []
   await Promise.all(
     [1_200, 1].map(async (ms) => {
-      const turn = eventLoopSlice(LONG, FLOOD)
-      if (turn) await turn
+      const slice = eventLoopSlice(LONG, FLOOD)
+      if (slice) await slice
       began.push(performance.now())
       work(ms)
       ended.push(performance.now())

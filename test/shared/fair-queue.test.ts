@@ -87,7 +87,7 @@ describe('A fair queue', () => {
       while (queue.shift() !== 'ana') count++
       before.push(count)
       // Ana counts as new again after each of them was served once more.
-      for (let turn = 0; turn < 110; turn++) queue.shift()
+      for (let round = 0; round < 110; round++) queue.shift()
     }
     expect(Math.max(...before)).toBeLessThanOrEqual(1)
     const order: string[] = []

@@ -4,27 +4,27 @@ import { knownOwner } from '../../src/shared/limit-owner.ts'
 import { HeldSlots } from '../../src/shared/held-slots.ts'
 
 it('`HeldSlots` keeps a quarter of the slots from one owner, and takes slots from large owners for new ones', () => {
-  const places = new HeldSlots(100, 100)
+  const slots = new HeldSlots(100, 100)
   const lost: string[] = []
-  const take = (name: string) => places.take(knownOwner(name), () => lost.push(name))
+  const take = (name: string) => slots.take(knownOwner(name), () => lost.push(name))
   const count = (name: string, times: number) => Array.from({ length: times }, () => take(name)).filter(Boolean).length
   expect(count('a', 100)).toBe(76)
   for (const name of ['b', 'c', 'd']) count(name, 100)
   expect(lost).toEqual([])
   for (let index = 0; index < 30; index++) expect(take(`new ${index}`)).toBeDefined()
-  expect(places.size).toBe(100)
+  expect(slots.size).toBe(100)
   expect(new Set(lost)).toEqual(new Set(['a']))
 })
 
 it('`HeldSlots` never gives more slots than it has, and frees a released slot only once', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e'), fc.boolean())), (steps) => {
-      const places = new HeldSlots(4, 3)
+      const slots = new HeldSlots(4, 3)
       const held = new Map<number, () => void>()
       const lost = new Set<number>()
       steps.forEach(([name, leaves], step) => {
-        const may = places.may(knownOwner(name))
-        const leave = places.take(knownOwner(name), () => lost.add(step))
+        const may = slots.may(knownOwner(name))
+        const leave = slots.take(knownOwner(name), () => lost.add(step))
         expect(leave !== undefined).toBe(may)
         if (leave) held.set(step, leave)
         if (leaves) {
@@ -34,8 +34,8 @@ it('`HeldSlots` never gives more slots than it has, and frees a released slot on
           held.delete(first?.[0] ?? -1)
           lost.delete(first?.[0] ?? -1)
         }
-        expect(places.size).toBe(held.size - [...held.keys()].filter((one) => lost.has(one)).length)
-        expect(places.size).toBeLessThanOrEqual(4)
+        expect(slots.size).toBe(held.size - [...held.keys()].filter((one) => lost.has(one)).length)
+        expect(slots.size).toBeLessThanOrEqual(4)
       })
     }),
   )

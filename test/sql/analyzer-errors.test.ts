@@ -19,7 +19,7 @@ const entries = readFileSync(new URL('../fixtures/analyzer-errors.jsonl', import
 /**
  * The minimum percentages: of statements with Trino's error name, and of located errors with Trino's line and column.
  */
-const floors = { names: 98, places: 98.5 }
+const floors = { names: 98, positions: 98.5 }
 
 describe('Errors of the analyser', { timeout: 300_000 }, () => {
   let runner: LibraryRunner
@@ -30,25 +30,25 @@ describe('Errors of the analyser', { timeout: 300_000 }, () => {
 
   it("have the names and locations of Trino's errors", async () => {
     const wrong: string[] = []
-    let [names, places, placed] = [0, 0, 0]
+    let [names, positions, positioned] = [0, 0, 0]
     for (const entry of entries) {
       const error = await errorOf(entry.sql)
       const located = entry.line !== null
       const sameName = error?.errorName === entry.errorName
-      const samePlace = error?.location?.lineNumber === entry.line && error?.location?.columnNumber === entry.column
+      const samePosition = error?.location?.lineNumber === entry.line && error?.location?.columnNumber === entry.column
       if (sameName) names++
-      if (located) placed++
-      if (located && samePlace) places++
-      if (!sameName || (located && !samePlace)) {
+      if (located) positioned++
+      if (located && samePosition) positions++
+      if (!sameName || (located && !samePosition)) {
         wrong.push(
           `${entry.sql}\n    ${error?.errorName} ${error?.message}, expected ${entry.errorName} ${entry.message}`,
         )
       }
     }
     if (process.env['CONFORMANCE_DETAILS'] !== undefined) console.log(wrong.join('\n'))
-    console.log(`error names ${names} of ${entries.length}, places ${places} of ${placed}`)
+    console.log(`error names ${names} of ${entries.length}, places ${positions} of ${positioned}`)
     expect((100 * names) / entries.length).toBeGreaterThanOrEqual(floors.names)
-    expect((100 * places) / placed).toBeGreaterThanOrEqual(floors.places)
+    expect((100 * positions) / positioned).toBeGreaterThanOrEqual(floors.positions)
   })
 
   async function errorOf(sql: string): Promise<EngineError | undefined> {

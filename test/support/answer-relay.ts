@@ -1,7 +1,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
 /** The point at which a client loses an answer: before the answer, or after a part of it. */
-export type Place = 'before an answer' | 'inside an answer'
+export type CutPosition = 'before an answer' | 'inside an answer'
 
 /**
  * A TCP relay in front of a server that knows where HTTP answers begin and end. It can delay its client, and knows which

@@ -73,10 +73,10 @@ export function buildWithAgents(folder: string): { readonly program: string; age
   for (const name of ['node_modules', 'etc', 'migrations']) symlinkSync(join(repository, name), join(home, name))
   cpSync(join(repository, 'package.json'), join(home, 'package.json'))
   // Engines load the module from the bundle if this build has a bundle.
-  for (const place of ['dist/duckdb', 'dist/bundle']) {
-    const module = join(home, place, 'engine-module.js')
+  for (const folder of ['dist/duckdb', 'dist/bundle']) {
+    const module = join(home, folder, 'engine-module.js')
     if (!existsSync(module)) continue
-    renameSync(module, join(home, place, 'real-engine-module.js'))
+    renameSync(module, join(home, folder, 'real-engine-module.js'))
     writeFileSync(module, agentText(orders))
   }
   const agentOf = (name: string): EngineAgent => {

@@ -30,7 +30,7 @@ export interface TestKafka {
  * silently proves nothing.
  */
 export async function kafkaIsAvailable(): Promise<boolean> {
-  const found = await findWay()
+  const found = await findKind()
   // The download happens here, outside the time-out of a test.
   const ready = found !== 'java' || (await jars().then(Boolean, () => false))
   if (found !== undefined && ready) return true
@@ -123,10 +123,10 @@ interface Broker {
 
 const HOST = '127.0.0.1'
 
-let way: Promise<'given' | 'docker' | 'java' | undefined> | undefined
+let foundKind: Promise<'given' | 'docker' | 'java' | undefined> | undefined
 
-function findWay(): Promise<'given' | 'docker' | 'java' | undefined> {
-  way ??= (async () => {
+function findKind(): Promise<'given' | 'docker' | 'java' | undefined> {
+  foundKind ??= (async () => {
     if (process.env['KAFKA_BROKERS']) return 'given' as const
     const works = (command: string, ...args: string[]): Promise<boolean> =>
       run(command, args, { timeout: 60_000 }).then(
@@ -141,7 +141,7 @@ function findWay(): Promise<'given' | 'docker' | 'java' | undefined> {
     )
     return cached || (await works('mvn', '-version')) ? ('java' as const) : undefined
   })()
-  return way
+  return foundKind
 }
 
 interface MoreOfBroker {
@@ -152,7 +152,7 @@ interface MoreOfBroker {
 }
 
 async function createBroker(more: MoreOfBroker = { listeners: {}, properties: {}, format: [] }): Promise<Broker> {
-  const kind = more.format.length > 0 ? 'java' : await findWay()
+  const kind = more.format.length > 0 ? 'java' : await findKind()
   const port = await freePort()
   const brokers = [`${HOST}:${port}`]
   if (kind === 'docker') return { kind, port, brokers, container: `quipu-test-kafka-${randomBytes(4).toString('hex')}` }

@@ -20,17 +20,17 @@ export function settingOf(name: string): Setting {
 }
 
 /** The three sources of a setting. */
-export const ways = ['flags', 'variables', 'file'] as const
-export type Way = (typeof ways)[number]
+export const settingSources = ['flags', 'variables', 'file'] as const
+export type SettingSource = (typeof settingSources)[number]
 
 /** The arguments and variables that give a program these settings. */
 export function given(
-  way: Way,
+  source: SettingSource,
   texts: SettingTexts,
   folder: string,
 ): { readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> } {
   const all = Object.entries(texts).map(([name, text]) => ({ ...settingOf(name), text }))
-  switch (way) {
+  switch (source) {
     case 'flags':
       return {
         args: all.flatMap(({ flag, kind, text }) =>

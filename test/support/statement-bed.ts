@@ -63,7 +63,7 @@ export class MemoryLog {
     const log: Partial<EventLog> = {
       append: (stream, expected, events) =>
         this.append(stream, expected === 'end' ? this.typesOf(stream).length : expected, events),
-      keepPages: async (_stream, pages) => ({ places: pages.map(() => undefined), beside: [] }),
+      keepPages: async (_stream, pages) => ({ offsets: pages.map(() => undefined), beside: [] }),
       tip: () => Promise.resolve({ logId: '', at: [] }),
       async *readStream() {},
     }

@@ -49,7 +49,7 @@ export function QueryPage({ queryId }: { readonly queryId: string }) {
           <EndedBy by={query.endedBy} />
         </Alert>
       ) : null}
-      <Statement sql={query.query} place={query.failureInfo?.errorLocation} />
+      <Statement sql={query.query} location={query.failureInfo?.errorLocation} />
       <QueryFacts query={query} />
       {query.outputStage ? <Stages root={query.outputStage} /> : null}
       <EventList events={events} asOf={asOf} />

@@ -1,13 +1,13 @@
 import { Code } from '@mantine/core'
 
-interface Place {
+interface ErrorLocation {
   readonly lineNumber: number
   readonly columnNumber: number
 }
 
 /** The text of a statement, with the word marked where its error is. */
-export function Statement({ sql, place }: { readonly sql: string; readonly place: Place | undefined }) {
-  const at = place && offsetOf(sql, place)
+export function Statement({ sql, location }: { readonly sql: string; readonly location: ErrorLocation | undefined }) {
+  const at = location && offsetOf(sql, location)
   if (at === undefined)
     return (
       <Code block className="sql" tabIndex={0} aria-label="Statement">
@@ -25,7 +25,7 @@ export function Statement({ sql, place }: { readonly sql: string; readonly place
 }
 
 /** The offset of a line and column, both from 1; undefined where the text has no such line. */
-function offsetOf(sql: string, { lineNumber, columnNumber }: Place): number | undefined {
+function offsetOf(sql: string, { lineNumber, columnNumber }: ErrorLocation): number | undefined {
   const lines = sql.split('\n')
   if (lineNumber < 1 || lineNumber > lines.length) return undefined
   const before = lines.slice(0, lineNumber - 1).reduce((sum, line) => sum + line.length + 1, 0)

@@ -186,7 +186,7 @@ export class ChangeTargets {
   }
 
   /** Refuses a change that the operating system would refuse, because a decided change has to be carried out. */
-  async checkPlace(change: { readonly schema: string; readonly table?: string }): Promise<void> {
+  async checkFolders(change: { readonly schema: string; readonly table?: string }): Promise<void> {
     const { schema, table } = change
     const parent = await this.#folders.newSchemaFolder(schema)
     const folder = table === undefined ? parent : await this.#folders.objectFolder(parent, table)
@@ -198,7 +198,7 @@ export class ChangeTargets {
    * them.
    */
   async checkObject(change: { readonly schema: string; readonly table: string }): Promise<void> {
-    await this.checkPlace(change)
+    await this.checkFolders(change)
     const object = await this.#folders.find(change.schema, change.table)
     if (object?.kind === 'PLAIN') await factsOf(object.listed, this.#deps.cache)
   }

@@ -28,9 +28,9 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
     async begin(queryId, change, analyzed) {
       const resolved = await targets.resolve(change)
       if (analyzed) targets.checkAnalyzed(change, resolved, analyzed)
-      await targets.checkPlace(change)
-      if (change.kind === 'renameTable' || change.kind === 'renameView') await targets.checkPlace(change.to)
-      if (change.kind === 'renameSchema') await targets.checkPlace({ schema: change.to })
+      await targets.checkFolders(change)
+      if (change.kind === 'renameTable' || change.kind === 'renameView') await targets.checkFolders(change.to)
+      if (change.kind === 'renameSchema') await targets.checkFolders({ schema: change.to })
       return { catalog, queryId, change, ...resolved }
     },
     ...createAttempts(folders, deps.inspect),
@@ -38,7 +38,7 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
       const { change } = target
       const resolved = await targets.resolve(change, target)
       if (target.tableId !== resolved.tableId) throw gone(`Table '${targets.nameOf(change)}'`)
-      await ('table' in change && mayAdopt(change) ? targets.checkObject(change) : targets.checkPlace(change))
+      await ('table' in change && mayAdopt(change) ? targets.checkObject(change) : targets.checkFolders(change))
       const cascade =
         change.kind === 'renameSchema' || (change.kind === 'dropSchema' && change.cascade)
           ? { cascade: (await folders.list(change.schema)).map(({ table }) => table) }

@@ -110,12 +110,12 @@ export function connectorColumns(columns: SystemColumns): ConnectorColumn[] {
 }
 
 /** The columns that name a row's table. */
-export interface PlaceColumns {
+export interface NameColumns {
   readonly schema: string
   readonly table: string
 }
 
-const PLACE: PlaceColumns = { schema: 'table_schema', table: 'table_name' }
+const NAME_COLUMNS: NameColumns = { schema: 'table_schema', table: 'table_name' }
 
 /** @param read columns that the statement reads; absent: all */
 async function rowsOf(
@@ -132,7 +132,7 @@ async function rowsOf(
         .filter((schema) => wanted.has('schema_name', schema))
         .map((schema) => ({ catalog_name: catalog, schema_name: schema }))
     case 'tables': {
-      const tables = await namedTables(connector, wanted, PLACE)
+      const tables = await namedTables(connector, wanted, NAME_COLUMNS)
       // Comments of tables of another server are not known.
       const skipped = connector.remote !== undefined || read?.includes('table_comment') === false
       const comments = skipped ? undefined : await commentsOf(connector, tables)
@@ -148,7 +148,7 @@ async function rowsOf(
       return ofTables(
         connector,
         wanted,
-        PLACE,
+        NAME_COLUMNS,
         ({ schema, table: name, columns }) =>
           visible(columns).flatMap((column, index) =>
             wanted.has('column_name', column.name)
@@ -172,7 +172,7 @@ async function rowsOf(
         wanted.values('column_name'),
       )
     case 'views':
-      return ofTables(connector, wanted, PLACE, ({ schema, table: name, view }) =>
+      return ofTables(connector, wanted, NAME_COLUMNS, ({ schema, table: name, view }) =>
         view ? [{ table_catalog: catalog, table_schema: schema, table_name: name, view_definition: view.sql }] : [],
       )
     // Catalogs have no roles and no grants.
@@ -216,18 +216,18 @@ const DESCRIBED_AT_ONCE = 16
 export async function namedTables(
   connector: Connector,
   wanted: Wanted,
-  place: PlaceColumns,
+  nameColumns: NameColumns,
 ): Promise<readonly (SchemaTableName | ConnectorTable)[]> {
   // A request to another server for each table would be slow. Its lists are cached.
-  const found = connector.remote ? undefined : await lookedUp(connector, wanted, place)
+  const found = connector.remote ? undefined : await lookedUp(connector, wanted, nameColumns)
   if (found !== undefined) return found
-  const named = (name: string): boolean => wanted.has(place.table, name)
+  const named = (name: string): boolean => wanted.has(nameColumns.table, name)
   // Another server lists all its schemas in one answer.
-  if (connector.remote && !wanted.values(place.schema)) {
+  if (connector.remote && !wanted.values(nameColumns.schema)) {
     const listed = await connector.listTables(undefined, named)
-    return listed.filter((one) => named(one.table) && wanted.has(place.schema, one.schema))
+    return listed.filter((one) => named(one.table) && wanted.has(nameColumns.schema, one.schema))
   }
-  const listed = await wantedSchemas(connector, wanted, place)
+  const listed = await wantedSchemas(connector, wanted, nameColumns)
   const perSchema = await Promise.all(listed.map((one) => connector.listTables(one, named)))
   return perSchema.flat().filter((one) => named(one.table))
 }
@@ -236,7 +236,7 @@ export async function namedTables(
 async function lookedUp(
   connector: Connector,
   wanted: Wanted,
-  { schema, table }: PlaceColumns,
+  { schema, table }: NameColumns,
 ): Promise<readonly (SchemaTableName | ConnectorTable)[] | undefined> {
   const [schemas, tables] = [lowerCase(wanted.values(schema)), lowerCase(wanted.values(table))]
   if (!schemas || !tables || schemas.length * tables.length > MOST_LOOKED_UP) return undefined
@@ -248,7 +248,7 @@ async function lookedUp(
 async function wantedSchemas(
   connector: Connector,
   wanted: Wanted,
-  { schema }: PlaceColumns,
+  { schema }: NameColumns,
 ): Promise<readonly string[]> {
   return lowerCase(wanted.values(schema)) ?? (await connector.listSchemas()).filter((one) => wanted.has(schema, one))
 }
@@ -289,20 +289,20 @@ async function described<T>(
 export async function ofTables(
   connector: Connector,
   wanted: Wanted,
-  place: PlaceColumns,
+  nameColumns: NameColumns,
   rowsOfTable: (table: ConnectorTable) => readonly SystemRow[],
   columns?: readonly string[],
 ): Promise<SystemRow[]> {
   const rows: SystemRow[] = []
   const take = (table: ConnectorTable): void => void rows.push(...rowsOfTable(table))
-  const found = connector.describeTables ? await lookedUp(connector, wanted, place) : undefined
+  const found = connector.describeTables ? await lookedUp(connector, wanted, nameColumns) : undefined
   if (connector.describeTables && found === undefined) {
-    for (const schema of await wantedSchemas(connector, wanted, place)) {
-      await connector.describeTables(schema, (name) => wanted.has(place.table, name), take, columns)
+    for (const schema of await wantedSchemas(connector, wanted, nameColumns)) {
+      await connector.describeTables(schema, (name) => wanted.has(nameColumns.table, name), take, columns)
     }
     return rows
   }
-  const names = found ?? (await namedTables(connector, wanted, place))
+  const names = found ?? (await namedTables(connector, wanted, nameColumns))
   for (let from = 0; from < names.length; from += DESCRIBED_AT_ONCE) {
     const tables = await Promise.all(
       names

@@ -33,7 +33,7 @@ const NO_NULLS = 0
 const NULLABLE = 1
 const SEARCHABLE = 3
 
-const PLACE = { schema: 'table_schem', table: 'table_name' } as const
+const NAME_COLUMNS = { schema: 'table_schem', table: 'table_name' } as const
 
 export async function jdbcRows(
   table: keyof typeof jdbcTables,
@@ -54,7 +54,7 @@ export async function jdbcRows(
       )
     case 'tables':
       return over('table_cat', async (connector) =>
-        (await namedTables(connector, wanted, PLACE)).map(({ schema, table: name, kind }) => ({
+        (await namedTables(connector, wanted, NAME_COLUMNS)).map(({ schema, table: name, kind }) => ({
           table_cat: connector.catalog,
           table_schem: schema,
           table_name: name,
@@ -104,7 +104,7 @@ async function columnRows(connector: Connector, wanted: Wanted): Promise<SystemR
       }
       return [row]
     })
-  return ofTables(connector, wanted, PLACE, rowsOfTable, wanted.values('column_name'))
+  return ofTables(connector, wanted, NAME_COLUMNS, rowsOfTable, wanted.values('column_name'))
 }
 
 function typeRow(type: string): SystemRow {

@@ -79,7 +79,7 @@ export class FrontEndThreads {
     host: ThreadHost,
     { owner, signal }: ThreadCaller,
   ): Promise<ThreadAnswers[T['kind']]> {
-    await this.#place(owner, signal)
+    await this.#takeSlot(owner, signal)
     const thread = this.#idle.pop() ?? this.#begin()
     try {
       return (await thread.run(task, host, signal)) as ThreadAnswers[T['kind']]
@@ -104,7 +104,7 @@ export class FrontEndThreads {
     return thread
   }
 
-  async #place(owner: SlotOwner, signal: AbortSignal | undefined): Promise<void> {
+  async #takeSlot(owner: SlotOwner, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
     if (this.#busy < this.#options.most) {
       this.#waiting.passed(owner)

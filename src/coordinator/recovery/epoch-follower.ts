@@ -58,21 +58,21 @@ export interface EpochFollowerOptions {
 
 export function startEpochFollower(options: EpochFollowerOptions): EpochFollower {
   const { log, from, last, onStopped } = options
-  let place = last
+  let known = last
   let written: WriterNews | undefined
   const listeners = new Set<() => void>()
   const subscription: Subscription = log.subscribe(from, async (batch, next) => {
     options.onEvents?.(batch, next)
-    const before = place
-    for (const event of batch) place = nextAddress(place, event)
+    const before = known
+    for (const event of batch) known = nextAddress(known, event)
     const newest = batch.at(-1)
-    if (newest && newest.epoch === place?.epoch) written = { epoch: newest.epoch, at: Date.parse(newest.time) }
-    if (place !== before) for (const listener of listeners) listener()
+    if (newest && newest.epoch === known?.epoch) written = { epoch: newest.epoch, at: Date.parse(newest.time) }
+    if (known !== before) for (const listener of listeners) listener()
   })
   subscription.done.catch(onStopped)
   return {
     get writerAddress() {
-      return place
+      return known
     },
     get written() {
       return written
@@ -91,22 +91,22 @@ export function startEpochFollower(options: EpochFollowerOptions): EpochFollower
 
 /** The writer's address after an event of the log; the same object when the event does not change it. */
 export function nextAddress(
-  place: WriterAddress | undefined,
+  known: WriterAddress | undefined,
   event: Pick<Recorded, 'stream' | 'type' | 'data' | 'time'>,
 ): WriterAddress | undefined {
-  if (event.stream !== systemStream) return place
+  if (event.stream !== systemStream) return known
   if (event.type === 'EpochStarted') {
     const started = systemEventSchemas.EpochStarted.safeParse(event.data)
     // `last` was read elsewhere, and may be newer than the events read so far.
-    if (!started.success || (place && started.data.epoch < place.epoch)) return place
+    if (!started.success || (known && started.data.epoch < known.epoch)) return known
     const { epoch, writer, address } = started.data
-    return { epoch, writer, address, ended: false, takeOvers: takeOversOf(place, address, event.time) }
+    return { epoch, writer, address, ended: false, takeOvers: takeOversOf(known, address, event.time) }
   }
   if (event.type === 'EpochEnded') {
     const ended = systemEventSchemas.EpochEnded.safeParse(event.data)
-    return place && ended.success && ended.data.epoch === place.epoch ? { ...place, ended: true } : place
+    return known && ended.success && ended.data.epoch === known.epoch ? { ...known, ended: true } : known
   }
-  return place
+  return known
 }
 
 /** The silence limit needs no more than these. */

@@ -133,7 +133,7 @@ async function recoverAlone(deps: RecoveryDeps, queryId: QueryId, stream: QueryS
   try {
     return await recoverOne(deps, queryId, stream)
   } catch (error) {
-    if (endsAll(error)) throw error
+    if (isFatal(error)) throw error
     if (error instanceof LogUnavailable) return { kind: 'putOff', queryId }
     deps.onGivenUp?.(queryId, error)
     return { kind: 'givenUp' }
@@ -181,7 +181,7 @@ async function resume(
   } catch (error) {
     resumption.held.release()
     const outcome = await failOrThrow(deps, aggregate, NOT_RESUMED, error).catch((failing: unknown) => {
-      if (endsAll(failing)) throw failing
+      if (isFatal(failing)) throw failing
       deps.onGivenUp?.(queryId, error)
       return { kind: 'givenUp' } as const
     })
@@ -190,7 +190,7 @@ async function resume(
 }
 
 /** Whether the error ends the recovery of all queries, since this process may not answer any more. */
-function endsAll(error: unknown): boolean {
+function isFatal(error: unknown): boolean {
   return error instanceof Fenced || error instanceof LogWentBackwards || error instanceof LogChanged
 }
 

@@ -70,7 +70,7 @@ export class Placement {
    * @param avoid a worker that just lost the task: it is taken only when there is no other
    * @throws EngineError NO_NODES_AVAILABLE when there is none for too long
    */
-  async place(signal: AbortSignal, avoid?: string): Promise<WorkerSlot> {
+  async assign(signal: AbortSignal, avoid?: string): Promise<WorkerSlot> {
     const { clock, workerWaitMs } = this.#options
     const deadline = clock.monotonicMs() + workerWaitMs
     for (;;) {

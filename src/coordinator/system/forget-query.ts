@@ -20,7 +20,7 @@ export interface Administrator {
 export type ForgetOutcome =
   { readonly kind: 'unknown' } | { readonly kind: 'open' } | { readonly kind: 'forgotten'; readonly events: number }
 
-const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
+const END_EVENTS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
 
 /**
  * Removes everything about an ended query from the log except that it existed. DataForgotten is valid first: whatever
@@ -33,7 +33,7 @@ export async function forgetQuery(
 ): Promise<ForgetOutcome> {
   const events = await log.forgettable(queryId)
   if (events.length === 0) return { kind: 'unknown' }
-  if (!events.some(({ type }) => ENDS.has(type))) return { kind: 'open' }
+  if (!events.some(({ type }) => END_EVENTS.has(type))) return { kind: 'open' }
   const sequences = events.filter(({ forgotten }) => !forgotten).map(({ sequence }) => sequence)
   if (sequences.length > 0) await journal.record('DataForgotten', { stream: queryId, sequences, ...administrator })
   // Events that were forgotten before too: that call may have been interrupted before it reached all copies.

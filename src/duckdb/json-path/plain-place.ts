@@ -1,7 +1,7 @@
 import type { JsonPath, PathNode } from './json-path.ts'
 
 /** A path to one value that DuckDB finds too. */
-export interface PlainPlace {
+export interface PlainPath {
   /** `/a/0`, in the form for DuckDB's JSON functions. */
   readonly pointer: string
   /**
@@ -19,7 +19,7 @@ const INDEX = /^(?:0|[1-9]\d{0,8})$/
  * The plain form of a path of members and single elements with names that are the same in a pointer; undefined for
  * other paths.
  */
-export function plainPlace({ root }: JsonPath): PlainPlace | undefined {
+export function plainPath({ root }: JsonPath): PlainPath | undefined {
   const steps: string[] = []
   for (let node = root; node.kind !== 'context';) {
     const step = plainStep(node)

@@ -52,7 +52,7 @@ const flat = String.raw`'\{(?:"[^"\\\x{10000}-\x{10ffff}]*":(?:"[^"\\\x{10000}-\
  * is JSON as Trino writes it. `found` is used when DuckDB surely reads the same as Trino. Any other text is left to
  * `general`, in JavaScript.
  */
-function twoWays(name: string, parameters: string, found: string, general: string): readonly Macro[] {
+function textAndCanonical(name: string, parameters: string, found: string, general: string): readonly Macro[] {
   return (['', 'canonical_'] as const).map((kind) =>
     macro(`q_json_${kind}${name}(x${parameters})`, `CASE WHEN q_json_${kind}sure(x) THEN ${found} ELSE ${general} END`),
   )
@@ -141,7 +141,7 @@ export const jsonMacros: readonly Macro[] = [
       END
     `,
   ),
-  ...twoWays(
+  ...textAndCanonical(
     'scalar_at',
     ', pointer, path',
     `
@@ -151,7 +151,7 @@ export const jsonMacros: readonly Macro[] = [
     `,
     'u_json_extract_scalar(x, path)',
   ),
-  ...twoWays(
+  ...textAndCanonical(
     'at',
     ', pointer, path',
     `
@@ -161,7 +161,7 @@ export const jsonMacros: readonly Macro[] = [
     `,
     'u_json_extract(x, path)',
   ),
-  ...twoWays(
+  ...textAndCanonical(
     'size_at',
     ', pointer, path',
     `
@@ -207,7 +207,7 @@ export const jsonMacros: readonly Macro[] = [
     `,
   ),
   // Elements are compared by their JSON text: a wanted number has neither fraction nor exponent.
-  ...twoWays(
+  ...textAndCanonical(
     'array_contains',
     ', kind, wanted, written',
     String.raw`
@@ -218,7 +218,7 @@ export const jsonMacros: readonly Macro[] = [
     'u_json_array_contains(x, kind, wanted)',
   ),
   // Only numbers with a fraction or an exponent may be equal to the wanted number.
-  ...twoWays(
+  ...textAndCanonical(
     'array_contains_double',
     ', wanted',
     `

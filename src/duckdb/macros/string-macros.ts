@@ -20,8 +20,8 @@ const blanks = [9, 10, 11, 12, 13, 28, 29, 30, 31, 32, 5760, 8192, 8193, 8194, 8
  * before.
  */
 function trimming(name: 'trim' | 'ltrim' | 'rtrim'): Macro {
-  const ends = { trim: ['1', '-1'], ltrim: ['1'], rtrim: ['-1'] }[name]
-  const plain = ends.map((end) => `s[${end}] BETWEEN '!' AND '~'`).join(' AND ')
+  const sides = { trim: ['1', '-1'], ltrim: ['1'], rtrim: ['-1'] }[name]
+  const plain = sides.map((end) => `s[${end}] BETWEEN '!' AND '~'`).join(' AND ')
   const padded = { trim: `^ *${kept}(?:.*${kept})? *$`, ltrim: `^ *${kept}`, rtrim: `${kept} *$` }[name]
   return macro(
     `q_${name}(s)`,

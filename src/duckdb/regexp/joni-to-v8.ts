@@ -404,9 +404,9 @@ function checkRanges(body: string): void {
 /** Adds the other case to ranges of ASCII letters. */
 function foldRanges(body: string): string {
   return body.replaceAll(RANGE, (range, from: string, to: string) => {
-    const ends = [String.fromCodePoint(Number.parseInt(from, 16)), String.fromCodePoint(Number.parseInt(to, 16))]
-    if (!ends.every((end) => /[a-z]/.test(end)) && !ends.every((end) => /[A-Z]/.test(end))) return range
-    const [low, high] = ends.map((end) => (/[a-z]/.test(end) ? end.toUpperCase() : end.toLowerCase()).codePointAt(0)!)
+    const bounds = [String.fromCodePoint(Number.parseInt(from, 16)), String.fromCodePoint(Number.parseInt(to, 16))]
+    if (!bounds.every((end) => /[a-z]/.test(end)) && !bounds.every((end) => /[A-Z]/.test(end))) return range
+    const [low, high] = bounds.map((end) => (/[a-z]/.test(end) ? end.toUpperCase() : end.toLowerCase()).codePointAt(0)!)
     return `${range}${codePoint(low!)}-${codePoint(high!)}`
   })
 }

@@ -139,7 +139,7 @@ interface Part {
 }
 
 const BEGINS: readonly string[] = ['^', '\\A']
-const ENDS: readonly string[] = ['$', '\\z']
+const END_ANCHORS: readonly string[] = ['$', '\\z']
 
 /** A group whose content is being read, or the whole pattern. */
 interface Open {
@@ -174,7 +174,7 @@ function shapeOf(tokens: readonly Token[]): Shape | undefined {
       case 'edge':
         if (BEGINS.includes(token.re2) && open.some(({ alternatives }) => alternatives.at(-1)!.length > 0))
           return undefined
-        parts.push({ mayBeEmpty: true, size: 1, before: groups.length, isEnd: ENDS.includes(token.re2) })
+        parts.push({ mayBeEmpty: true, size: 1, before: groups.length, isEnd: END_ANCHORS.includes(token.re2) })
         break
       case 'open': {
         const group = token.captures

@@ -3,11 +3,11 @@ import type { ScalarFunction } from './scalar-function.ts'
 /** The last level; values of finer levels are counted in it. */
 const LAST_LEVEL = 39
 /** Number of codes in the first level, as a power of two. */
-const FIRST_PLACES = 18
+const FIRST_BITS = 18
 
 /** The share of all values that have one given code of a level, as `q_distinct_code` assigns them. */
-export function shareOfPlace(level: number, leastPlaces: number): number {
-  return 2 ** -(Math.min(level + 1, LAST_LEVEL) + Math.max(FIRST_PLACES - 2 * level, leastPlaces))
+export function shareOfCode(level: number, leastBits: number): number {
+  return 2 ** -(Math.min(level + 1, LAST_LEVEL) + Math.max(FIRST_BITS - 2 * level, leastBits))
 }
 
 /**
@@ -16,8 +16,8 @@ export function shareOfPlace(level: number, leastPlaces: number): number {
  * is the zero of the likelihood's derivative, Σ taken · share / (1 - e^(-count · share)) - 1. `levels` and `taken` have
  * the same length.
  */
-export function distinctEstimate(levels: readonly number[], taken: readonly number[], leastPlaces: number): number {
-  const all = levels.map((level, i) => ({ share: shareOfPlace(level, leastPlaces), taken: taken[i]! }))
+export function distinctEstimate(levels: readonly number[], taken: readonly number[], leastBits: number): number {
+  const all = levels.map((level, i) => ({ share: shareOfCode(level, leastBits), taken: taken[i]! }))
   // Each value has at most one code.
   const least = taken.reduce((sum, each) => sum + each, 0)
   return likeliest(

@@ -12,7 +12,7 @@ const ZERO = halves(0n)
 // Reused words: no function here runs while another one uses them.
 const word = new Word64()
 const lanes = [new Word64(), new Word64(), new Word64(), new Word64()] as const
-const turns = [1, 7, 12, 18] as const
+const rotations = [1, 7, 12, 18] as const
 
 function xxRound(accumulator: Word64, input: Word64): Word64 {
   return accumulator.add(input.multiply(P2)).rotate(31).multiply(P1)
@@ -28,7 +28,7 @@ export function xxhash64(bytes: Uint8Array): Word64 {
     for (; at + 32 <= length; at += 32) {
       for (let lane = 0; lane < 4; lane++) xxRound(lanes[lane]!, word.read(bytes, at + 8 * lane))
     }
-    for (let lane = 0; lane < 4; lane++) hash.add(word.set(lanes[lane]!).rotate(turns[lane]!))
+    for (let lane = 0; lane < 4; lane++) hash.add(word.set(lanes[lane]!).rotate(rotations[lane]!))
     for (const lane of lanes)
       hash
         .xor(xxRound(word.set(ZERO), lane))

@@ -42,8 +42,8 @@ export function hashOfTime({ date, time, zone }: JavaTime): number {
   const clock = time === undefined ? 0 : hashOfWhole(nanosOfDay(time))
   const local = day ^ clock
   if (zone === undefined) return local
-  const place = /^[+-]/.test(zone.id) ? zone.offsetSeconds : hashOfText(zone.id)
-  return local ^ zone.offsetSeconds ^ ((place << 3) | (place >>> 29))
+  const zoneHash = /^[+-]/.test(zone.id) ? zone.offsetSeconds : hashOfText(zone.id)
+  return local ^ zone.offsetSeconds ^ ((zoneHash << 3) | (zoneHash >>> 29))
 }
 
 function nanosOfDay({ hour, minute, second, nanos }: NonNullable<JavaTime['time']>): bigint {

@@ -16,13 +16,13 @@ function mapped(...quad: readonly number[]): Uint8Array {
 /** Reads the texts that `isIPv4` accepts, one character at a time, which is faster. */
 function quadOf(text: string): Uint8Array | undefined {
   const bytes = mapped(0, 0, 0, 0)
-  let place = 12
+  let index = 12
   let number = -1
   for (let i = 0; i < text.length; i++) {
     const char = text.charCodeAt(i)
     if (char === DOT) {
-      if (number < 0 || place === 15) return undefined
-      bytes[place++] = number
+      if (number < 0 || index === 15) return undefined
+      bytes[index++] = number
       number = -1
     } else {
       const digit = char - ZERO
@@ -32,7 +32,7 @@ function quadOf(text: string): Uint8Array | undefined {
       if (number > 255) return undefined
     }
   }
-  if (number < 0 || place !== 15) return undefined
+  if (number < 0 || index !== 15) return undefined
   bytes[15] = number
   return bytes
 }

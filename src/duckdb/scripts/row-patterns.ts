@@ -66,7 +66,7 @@ interface Choice {
   readonly at: number
   readonly length: number
   /** The length of the path that led to it. */
-  readonly way: number
+  readonly depth: number
 }
 
 /**
@@ -79,10 +79,10 @@ class StateNumbers {
   readonly #numberOf = new WeakMap<Todo, number>()
   readonly #been = new Map<string, Set<number>>()
   /** The states on the path to the current one: all other visited states have failed. */
-  readonly #way: { readonly rows: Set<number>; readonly at: number }[] = []
+  readonly #path: { readonly rows: Set<number>; readonly at: number }[] = []
 
-  get way(): number {
-    return this.#way.length
+  get depth(): number {
+    return this.#path.length
   }
 
   /** @returns false if the state was visited before */
@@ -93,17 +93,17 @@ class StateNumbers {
     const rows = this.#been.get(key) ?? new Set()
     if (rows.has(at)) return false
     this.#been.set(key, rows.add(at))
-    this.#way.push({ rows, at })
+    this.#path.push({ rows, at })
     return true
   }
 
-  back(way: number): void {
-    this.#way.length = way
+  back(depth: number): void {
+    this.#path.length = depth
   }
 
   /** Forgets the states on the path, because they led to a match and would do so again. */
   matched(): void {
-    for (const { rows, at } of this.#way.splice(0)) rows.delete(at)
+    for (const { rows, at } of this.#path.splice(0)) rows.delete(at)
   }
 
   /** A number that is equal for equal remaining work, except for the rows where rounds began. */
@@ -168,15 +168,15 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
         todo: { what: 'code', code: pattern, excluded: 0, then: undefined, round: undefined },
         at: start,
         length: 0,
-        way: 0,
+        depth: 0,
       },
     ]
     for (let choice = choices.pop(); choice !== undefined; choice = choices.pop()) {
       variables.length = choice.length
-      stateNumbers?.back(choice.way)
+      stateNumbers?.back(choice.depth)
       let { todo, at }: { todo: Todo | undefined; at: number } = choice
       const later = (other: Todo | undefined): void => {
-        choices.push({ todo: other, at, length: variables.length, way: stateNumbers?.way ?? 0 })
+        choices.push({ todo: other, at, length: variables.length, depth: stateNumbers?.depth ?? 0 })
       }
       for (;;) {
         if (todo === undefined) {

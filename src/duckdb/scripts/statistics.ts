@@ -139,11 +139,11 @@ function radians(degrees: number): number {
 }
 
 /** The index, from 1, of the sorted value at a share of the sum of the weights. */
-function weighedPlace(weights: readonly number[], share: number): bigint {
+function weightedIndex(weights: readonly number[], share: number): bigint {
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   let below = 0
-  const place = weights.findIndex((weight) => (below += weight) > share * total)
-  return BigInt(place < 0 ? weights.length : place + 1)
+  const index = weights.findIndex((weight) => (below += weight) > share * total)
+  return BigInt(index < 0 ? weights.length : index + 1)
 }
 
 /** Indexes, from 1, of the sorted values in the middle of `count` even parts of the sum of their weights. */
@@ -280,14 +280,14 @@ function combinations(elements: bigint, size: bigint): number[] {
   if (k > n) return []
   if (combinationCount(n, k) * k > MOST_IN_COMBINATIONS) throw invalidArgument('combinations exceed max size')
   const all: number[] = []
-  const places = Array.from({ length: k }, (_, i) => i + 1)
+  const indexes = Array.from({ length: k }, (_, i) => i + 1)
   for (;;) {
-    all.push(...places)
+    all.push(...indexes)
     // The first index that can increase without meeting the next one increases, and the indexes before it start again.
-    const moving = places.findIndex((place, i) => place + 1 < (places[i + 1] ?? n + 1))
+    const moving = indexes.findIndex((index, i) => index + 1 < (indexes[i + 1] ?? n + 1))
     if (moving < 0) return all
-    places[moving]!++
-    for (let i = 0; i < moving; i++) places[i] = i + 1
+    indexes[moving]!++
+    for (let i = 0; i < moving; i++) indexes[i] = i + 1
   }
 }
 
@@ -318,7 +318,7 @@ export const statisticsScripts: readonly ScalarFunction[] = [
   },
   { name: 'u_t_cdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tCdf },
   { name: 'u_t_pdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tPdf },
-  { name: 'u_weighed_place', parameters: ['DOUBLE[]', 'DOUBLE'], returns: 'BIGINT', call: weighedPlace },
+  { name: 'u_weighed_place', parameters: ['DOUBLE[]', 'DOUBLE'], returns: 'BIGINT', call: weightedIndex },
   { name: 'u_weighed_points', parameters: ['DOUBLE[]', 'BIGINT'], returns: 'DOUBLE[]', call: weighedPoints },
   { name: 'u_numeric_histogram', parameters: ['BIGINT', 'DOUBLE[]'], returns: 'DOUBLE[]', call: numericHistogram },
 ]

@@ -21,7 +21,7 @@ export function stem(word: string): string {
   text = text.replace(/([cdeghkmnrt])li$/, (all, before: string, at: number) => (at + 1 >= r1 ? before : all))
   text = step3(text, r1, r2)
   text = step4(text, r2)
-  if (text.endsWith('e') && (text.length - 1 >= r2 || (text.length - 1 >= r1 && !endsShort(text.slice(0, -1)))))
+  if (text.endsWith('e') && (text.length - 1 >= r2 || (text.length - 1 >= r1 && !isShortEnd(text.slice(0, -1)))))
     text = text.slice(0, -1)
   else if (text.endsWith('ll') && text.length - 1 >= r2) text = text.slice(0, -1)
   return text.replaceAll('Y', 'y')
@@ -54,7 +54,7 @@ function regionAfter(text: string, known: number | undefined): number {
   return match === null ? text.length : match.index + 2
 }
 
-function endsShort(text: string): boolean {
+function isShortEnd(text: string): boolean {
   return /(?:^|[^aeiouy])[aeiouy][^aeiouywxY]$/.test(text) || /^[aeiouy][^aeiouy]$/.test(text)
 }
 
@@ -73,7 +73,7 @@ function step1b(text: string, r1: number): string {
   const rest = text.slice(0, cut.index)
   if (/(?:at|bl|iz)$/.test(rest)) return `${rest}e`
   if (/(?:bb|dd|ff|gg|mm|nn|pp|rr|tt)$/.test(rest)) return rest.slice(0, -1)
-  return endsShort(rest) && r1 >= rest.length ? `${rest}e` : rest
+  return isShortEnd(rest) && r1 >= rest.length ? `${rest}e` : rest
 }
 
 const step2: readonly (readonly [string, string])[] = [

@@ -56,13 +56,13 @@ export function readColumn(vector: Vector, type: ScalarTypeName, rows: number): 
     }
     case 'VARCHAR[]':
     case 'DOUBLE[]': {
-      const places = new BigUint64Array(data(vector, rows * 16))
+      const entries = new BigUint64Array(data(vector, rows * 16))
       const size = bindings.list_vector_get_size(vector)
       const items = size === 0 ? [] : readColumn(bindings.list_vector_get_child(vector), itemType(type), size)
       return Array.from({ length: rows }, (_, i) => {
         if (!isValid(i)) return null
-        const start = Number(places[2 * i]!)
-        return items.slice(start, start + Number(places[2 * i + 1]!)) as (string | number | null)[]
+        const start = Number(entries[2 * i]!)
+        return items.slice(start, start + Number(entries[2 * i + 1]!)) as (string | number | null)[]
       })
     }
   }
@@ -92,16 +92,16 @@ export function writeColumn(vector: Vector, type: ScalarTypeName, values: readon
     case 'VARCHAR[]':
     case 'DOUBLE[]': {
       const lists = values as readonly (readonly (string | number | null)[] | null)[]
-      const places = new BigUint64Array(lists.length * 2)
+      const entries = new BigUint64Array(lists.length * 2)
       let size = 0
       for (const [i, list] of lists.entries()) {
-        places[2 * i] = BigInt(size)
-        places[2 * i + 1] = BigInt(list?.length ?? 0)
+        entries[2 * i] = BigInt(size)
+        entries[2 * i + 1] = BigInt(list?.length ?? 0)
         size += list?.length ?? 0
       }
       bindings.list_vector_reserve(vector, size)
       bindings.list_vector_set_size(vector, size)
-      copy(vector, places)
+      copy(vector, entries)
       writeColumn(
         bindings.list_vector_get_child(vector),
         itemType(type),
@@ -320,7 +320,7 @@ function writePiece(
 ): void {
   const { bytes, lengths } = joined(values)
   const words = new Uint32Array(held, from, values.length * (STRING / 4))
-  const places = new Uint8Array(held, from, values.length * STRING)
+  const inlined = new Uint8Array(held, from, values.length * STRING)
   let address: number | undefined
   let start = 0
   for (let row = 0; row < values.length; row++) {
@@ -328,7 +328,7 @@ function writePiece(
     if (length === 0) continue
     words[4 * row] = length
     const copied = length > INLINE ? 4 : length
-    for (let i = 0; i < copied; i++) places[row * STRING + 4 + i] = bytes[start + i]!
+    for (let i = 0; i < copied; i++) inlined[row * STRING + 4 + i] = bytes[start + i]!
     if (length > INLINE) {
       address ??= addressOfCopy(vector, bytes)
       words[4 * row + 2] = (address + start) % 2 ** 32

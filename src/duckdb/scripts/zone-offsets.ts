@@ -50,12 +50,12 @@ function namedZone(id: string): OffsetAt {
   return (second) => {
     const beyond = Math.abs(second) - LAST_SECOND
     const inRange = beyond <= 0 ? second : second - Math.sign(second) * Math.ceil(beyond / CYCLE) * CYCLE
-    const place = Math.floor(inRange / STRETCH)
-    let stretch = stretches.get(place)
+    const index = Math.floor(inRange / STRETCH)
+    let stretch = stretches.get(index)
     if (stretch === undefined) {
       if (stretches.size >= MOST_STRETCHES) stretches.clear()
-      stretch = stretchFrom(place * STRETCH, ask)
-      stretches.set(place, stretch)
+      stretch = stretchFrom(index * STRETCH, ask)
+      stretches.set(index, stretch)
     }
     return inRange < stretch.change ? stretch.before : stretch.after
   }

@@ -8,7 +8,7 @@ import { hasCode } from '../../shared/node-error.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
 import { ArchiveDamaged, type ArchivedEvent, type ArchivedRecords } from './archived-records.ts'
 import { renameDurably, syncNames, writeDurably } from './durable-files.ts'
-import { manifestSchema, placeOf, type PeriodManifest, type Segment } from './manifest.ts'
+import { manifestSchema, logPositionOf, type PeriodManifest, type Segment } from './manifest.ts'
 import { packRecords, sha256Of, unpackLines, unpackRecords } from './segment.ts'
 import { headsOf, mayHave, positionsOf, type StreamPositions } from './stream-index.ts'
 
@@ -150,7 +150,7 @@ export class Archive implements ArchivedRecords {
     const known = await this.periods()
     for (const period of reaches(known, below) ? known : await this.#rereadTo(below)) {
       if (!mayHave(period, stream, this.#canEnd)) continue
-      const positions = await this.#placesIn(period, stream)
+      const positions = await this.#positionsIn(period, stream)
       for (const offset of positions?.offsets ?? []) {
         if (offset >= below[positions!.partition]!) return
         const { partition } = positions!
@@ -166,7 +166,7 @@ export class Archive implements ArchivedRecords {
     if (!this.#canEnd(stream)) return last && (await this.heads(last)).get(stream)
     for (const period of periods.toReversed()) {
       if (!mayHave(period, stream, this.#canEnd)) continue
-      const positions = await this.#placesIn(period, stream)
+      const positions = await this.#positionsIn(period, stream)
       const offset = positions?.offsets.at(-1)
       if (offset !== undefined) return this.#envelopeAt(positions!.partition, offset)
     }
@@ -177,7 +177,7 @@ export class Archive implements ArchivedRecords {
     const find = (periods: readonly PeriodManifest[]): PeriodManifest | undefined =>
       periods.find(({ anchor }) => BigInt(anchor.at[partition]?.offset ?? -1) >= offset)
     const anchor = (find(await this.periods()) ?? find(await this.reread()))?.anchor
-    return anchor && isSignedBy(anchor, exportedKey(anchor)) ? placeOf(anchor.at[partition]!) : undefined
+    return anchor && isSignedBy(anchor, exportedKey(anchor)) ? logPositionOf(anchor.at[partition]!) : undefined
   }
 
   /** The last events of the streams that never end, up to the end of a period. */
@@ -204,7 +204,7 @@ export class Archive implements ArchivedRecords {
     })
   }
 
-  #placesIn(
+  #positionsIn(
     period: PeriodManifest,
     stream: string,
     folder = this.folderOf(period),
@@ -253,7 +253,7 @@ export class Archive implements ArchivedRecords {
     found = new Set<number>(),
   ): Promise<ReadonlyMap<Segment, Segment>> {
     const replaced = new Map<Segment, Segment>()
-    const positions = await this.#placesIn(period, stream, folder)
+    const positions = await this.#positionsIn(period, stream, folder)
     for (const segment of positions ? period.segments : []) {
       const own = positions!.offsets.filter(
         (offset) => segment.partition === positions!.partition && isIn(segment, offset),

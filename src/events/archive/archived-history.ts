@@ -2,19 +2,19 @@ import { type Checkpoint, type EventReader, type LogEnd, type ReadFrom, type Rec
 import { LogReader } from '../log-reader.ts'
 import type { LogPosition, RecordStore } from '../record-store.ts'
 import type { Archive } from './archive.ts'
-import { placeOf, type PeriodManifest } from './manifest.ts'
+import { logPositionOf, type PeriodManifest } from './manifest.ts'
 
 /** The records of a log that is completely archived. */
 export type ArchivedStore = Pick<RecordStore, 'fetch' | 'end' | 'endMayLag'>
 
 /** Makes a store that reads from an archive. @param last period of the log */
 export function archivedStore(archive: Archive, last: PeriodManifest): ArchivedStore {
-  const ends = last.to.map((place) => placeOf(place).offset)
+  const endOffsets = last.to.map((position) => logPositionOf(position).offset)
   return {
     endMayLag: false,
-    end: async (partition) => ends[partition]!,
+    end: async (partition) => endOffsets[partition]!,
     async fetch(partition, from, limit) {
-      const left = Number(ends[partition]! - from)
+      const left = Number(endOffsets[partition]! - from)
       return left <= 0 ? [] : [...(await archive.fetch(partition, from, Math.min(limit, left)))]
     },
   }
@@ -27,7 +27,7 @@ export class ArchivedHistory implements EventReader, LogEnd {
 
   constructor(archive: Archive, last: PeriodManifest) {
     this.#reader = new LogReader(archivedStore(archive, last))
-    this.#tip = { logId: last.logId, at: last.to.map(placeOf) }
+    this.#tip = { logId: last.logId, at: last.to.map(logPositionOf) }
   }
 
   async tip(): Promise<Checkpoint> {
@@ -39,11 +39,11 @@ export class ArchivedHistory implements EventReader, LogEnd {
     const at: LogPosition[] = [...begun]
     const events: Recorded[] = []
     for (let partition = 0; partition < at.length && events.length < limit;) {
-      const place = at[partition]!
-      const news = await this.#reader.step(partition, place, limit - events.length)
+      const position = at[partition]!
+      const news = await this.#reader.step(partition, position, limit - events.length)
       at[partition] = news.position
       events.push(...news.events)
-      if (news.position.offset === place.offset) partition++
+      if (news.position.offset === position.offset) partition++
     }
     return { events, next: this.#reader.trust({ logId: this.#tip.logId, at }) }
   }

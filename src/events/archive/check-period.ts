@@ -5,7 +5,7 @@ import type { ExportedAnchor, SignedPosition } from '../audit/anchor.ts'
 import type { StreamHead } from '../record-store.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { CheckedFold } from './checked-fold.ts'
-import { placeOf, signedPlaceOf, type PeriodManifest, type Segment } from './manifest.ts'
+import { logPositionOf, signedPositionOf, type PeriodManifest, type Segment } from './manifest.ts'
 import { sha256Of, unpackLines, unpackRecords } from './segment.ts'
 import { headsOf, StreamIndexBuilder } from './stream-index.ts'
 
@@ -39,21 +39,21 @@ export async function checkPeriod(check: PeriodCheck): Promise<void> {
   const { manifest, before, canEnd, isBelieved } = check
   const damaged = (what: string): ArchiveDamaged => new ArchiveDamaged(`Period ${manifest.number}: ${what}`)
   if (!isBelieved(manifest.anchor)) throw damaged(`anchor ${manifest.anchor.number} was not signed with a trusted key`)
-  if (before && !samePlaces(before.manifest.to, manifest.from))
+  if (before && !samePositions(before.manifest.to, manifest.from))
     throw damaged('it does not begin at the end of the period before it')
   if (!before && manifest.from.some(({ offset, count }) => offset !== '0' || count !== 0))
     throw damaged('it is the first period, but does not begin with the log')
-  if (!samePlaces(manifest.to, manifest.anchor.at)) throw damaged('it does not end where its anchor signed')
-  const index = new StreamIndexBuilder(manifest.from.map(placeOf), before?.heads ?? new Map(), canEnd)
+  if (!samePositions(manifest.to, manifest.anchor.at)) throw damaged('it does not end where its anchor signed')
+  const index = new StreamIndexBuilder(manifest.from.map(logPositionOf), before?.heads ?? new Map(), canEnd)
   let [records, events] = [0, 0]
   for (const [partition, start] of manifest.from.entries()) {
-    const fold = new CheckedFold(placeOf(start))
+    const fold = new CheckedFold(logPositionOf(start))
     for (const segment of manifest.segments.filter((one) => one.partition === partition)) {
       records += await foldSegment(check, segment, fold, index)
       if (fold.position.offset !== BigInt(segment.to)) throw damaged(`${segment.name} ends too early`)
     }
     events += fold.events
-    if (!samePlaces([signedPlaceOf(fold.position)], [manifest.to[partition]!]))
+    if (!samePositions([signedPositionOf(fold.position)], [manifest.to[partition]!]))
       throw damaged(`its records differ from what anchor ${manifest.anchor.number} signed`)
   }
   if (records !== manifest.records || events !== manifest.events) throw damaged('its number of records is wrong')
@@ -112,8 +112,8 @@ async function fileOf(
   return bytes
 }
 
-function samePlaces(a: readonly SignedPosition[], b: readonly SignedPosition[]): boolean {
+function samePositions(a: readonly SignedPosition[], b: readonly SignedPosition[]): boolean {
   const text = (positions: readonly SignedPosition[]): string =>
-    JSON.stringify(positions.map(placeOf).map(signedPlaceOf))
+    JSON.stringify(positions.map(logPositionOf).map(signedPositionOf))
   return text(a) === text(b)
 }

@@ -5,7 +5,7 @@ import type { LogPosition, RecordDropper, RecordStore, StoredRecord } from '../r
 import type { Archive } from './archive.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { CheckedFold } from './checked-fold.ts'
-import { placeOf, type PeriodManifest } from './manifest.ts'
+import { logPositionOf, type PeriodManifest } from './manifest.ts'
 
 export interface DropParts {
   readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget' | 'cipher'>
@@ -70,7 +70,7 @@ export async function dropPeriod(parts: DropParts, period: PeriodManifest): Prom
   const { logId } = period
   await dropper.keepHeads(await archive.heads(period))
   for (const [partition, from] of (await leftOf(store, period)).entries()) {
-    const end = placeOf(period.to[partition]!)
+    const end = logPositionOf(period.to[partition]!)
     if (dropper.recordsAtOnce >= Number(end.offset - from.offset)) {
       if (from.offset < end.offset) await dropper.drop({ partition, to: end, logId, epoch })
       continue
@@ -88,7 +88,7 @@ export async function dropPeriod(parts: DropParts, period: PeriodManifest): Prom
 async function leftOf(store: DropParts['store'], period: PeriodManifest): Promise<readonly LogPosition[]> {
   const start = await store.start?.()
   return period.from.map((from, partition) => {
-    const position = placeOf(from)
+    const position = logPositionOf(from)
     const begun = start?.at[partition]
     return begun && begun.offset > position.offset ? begun : position
   })

@@ -51,10 +51,13 @@ export type PeriodManifest = Readonly<z.infer<typeof manifestSchema>>
 export type Segment = PeriodManifest['segments'][number]
 
 /** Converts a position of an anchor to one of the log's readers. */
-export function placeOf({ offset, ...state }: SignedPosition): LogPosition {
+export function logPositionOf({ offset, ...state }: SignedPosition): LogPosition {
   return { offset: BigInt(offset), state }
 }
 
-export function signedPlaceOf({ offset, state: { epoch, writer, number, count, hash } }: LogPosition): SignedPosition {
+export function signedPositionOf({
+  offset,
+  state: { epoch, writer, number, count, hash },
+}: LogPosition): SignedPosition {
   return { offset: String(offset), epoch, writer, number, count, hash }
 }

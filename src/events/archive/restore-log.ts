@@ -8,7 +8,7 @@ import type { Archive } from './archive.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { checkArchived } from './archiver.ts'
 import { CheckedFold } from './checked-fold.ts'
-import { placeOf, type PeriodManifest } from './manifest.ts'
+import { logPositionOf, type PeriodManifest } from './manifest.ts'
 
 /** Receives records of an archive to make a log of them again. */
 export interface RestoreTarget {
@@ -57,7 +57,7 @@ export async function restoreLog(options: RestoreOptions): Promise<readonly Peri
   const before = all[first - 2]
   await target.begin(
     periods[0]!.logId,
-    periods[0]!.from.map(placeOf),
+    periods[0]!.from.map(logPositionOf),
     before ? await archive.heads(before) : new Map<string, StreamHead>(),
   )
   for (const period of periods)
@@ -90,8 +90,8 @@ export async function copyLog(store: Pick<RecordStore, 'end' | 'fetch'>, target:
 
 async function putPeriod(archive: Archive, period: PeriodManifest, target: RestoreTarget): Promise<void> {
   for (const [partition, from] of period.from.entries()) {
-    const fold = new CheckedFold(placeOf(from))
-    const end = placeOf(period.to[partition]!)
+    const fold = new CheckedFold(logPositionOf(from))
+    const end = logPositionOf(period.to[partition]!)
     while (fold.position.offset < end.offset) {
       const fetched = await archive.fetch(partition, fold.position.offset, RECORDS_AT_ONCE)
       const records = fetched.filter(({ offset }) => offset < end.offset)

@@ -7,7 +7,7 @@ import type { Archive } from './archive.ts'
 import { ArchiveDamaged } from './archived-records.ts'
 import { CheckedFold } from './checked-fold.ts'
 import { writeDurably } from './durable-files.ts'
-import { placeOf, signedPlaceOf, type PeriodManifest, type Segment } from './manifest.ts'
+import { logPositionOf, signedPositionOf, type PeriodManifest, type Segment } from './manifest.ts'
 import { packLines, packRecords, sha256Of } from './segment.ts'
 import { StreamIndexBuilder } from './stream-index.ts'
 
@@ -35,7 +35,7 @@ const RECORDS_AT_ONCE = 250
 /** The position where the next period begins. */
 function nextPeriodStart(periods: readonly PeriodManifest[], partitions: number): readonly LogPosition[] {
   const last = periods.at(-1)
-  return last?.to.map(placeOf) ?? Array.from({ length: partitions }, () => ({ offset: 0n, state: zeroState }))
+  return last?.to.map(logPositionOf) ?? Array.from({ length: partitions }, () => ({ offset: 0n, state: zeroState }))
 }
 
 /**
@@ -63,7 +63,7 @@ async function copyInto(folder: string, { store, archive, anchor, canEnd }: Peri
   const segments: Segment[] = []
   let [records, events] = [0, 0]
   for (const [partition, start] of from.entries()) {
-    const end = placeOf(anchor.at[partition]!)
+    const end = logPositionOf(anchor.at[partition]!)
     const fold = new CheckedFold(start)
     const writer = new SegmentWriter(folder, partition)
     while (fold.position.offset < end.offset) {
@@ -93,7 +93,7 @@ async function copyInto(folder: string, { store, archive, anchor, canEnd }: Peri
     format: 1,
     number,
     logId: anchor.logId,
-    from: from.map(signedPlaceOf),
+    from: from.map(signedPositionOf),
     to: [...anchor.at],
     anchor,
     records,

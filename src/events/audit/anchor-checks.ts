@@ -123,14 +123,14 @@ export class AnchorChecks {
   }
 
   /** Takes the fold of the log partition below an offset. The caller must call it with every offset, in order. */
-  place(partition: number, offset: bigint, state: State): void {
+  checkPosition(partition: number, offset: bigint, state: State): void {
     for (;;) {
       const index = this.#next[partition]!
       const anchor = this.#anchors[index]
       const signed = anchor?.at[partition]
       if (!anchor || !signed || BigInt(signed.offset) > offset) return
       if (BigInt(signed.offset) === offset && (signed.count !== state.count || signed.hash !== state.hash))
-        this.#reportPlace(
+        this.#reportMismatch(
           anchor,
           partition,
           `${state.count} events differ from the ${signed.count} events that it signed`,
@@ -152,7 +152,7 @@ export class AnchorChecks {
   finish(): void {
     for (let partition = 0; partition < this.#options.partitions; partition++) {
       const anchor = this.#anchors[this.#next[partition]!]
-      if (anchor) this.#reportPlace(anchor, partition, `the log ends before offset ${anchor.at[partition]?.offset}`)
+      if (anchor) this.#reportMismatch(anchor, partition, `the log ends before offset ${anchor.at[partition]?.offset}`)
     }
   }
 
@@ -167,11 +167,11 @@ export class AnchorChecks {
       this.#find(`The log has other heads of the ${anchor.heads} streams than anchor ${anchor.number} signed`)
   }
 
-  #reportPlace(anchor: Anchor, partition: number, what: string): void {
+  #reportMismatch(anchor: Anchor, partition: number, what: string): void {
     if (this.#broken[partition]) return
     this.#broken[partition] = true
-    const place = `${partition}/${anchor.at[partition]?.offset}`
-    this.#options.onFinding({ kind: 'anchor', place, what: `Below anchor ${anchor.number}: ${what}` })
+    const position = `${partition}/${anchor.at[partition]?.offset}`
+    this.#options.onFinding({ kind: 'anchor', position, what: `Below anchor ${anchor.number}: ${what}` })
   }
 
   #find(what: string, where: Pick<Finding, 'stream' | 'sequence'> = {}): void {

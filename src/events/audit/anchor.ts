@@ -135,6 +135,13 @@ export function fingerprint(publicKey: KeyObject): string {
 
 function signedText(anchor: Omit<Anchor, 'signature'>): string {
   const { number, logId, at, heads, root, previous, key } = anchor
-  const places = at.map((place) => [place.offset, place.epoch, place.writer, place.number, place.count, place.hash])
-  return JSON.stringify(['quipu.anchor.v1', logId, number, places, heads, root, previous, key])
+  const positions = at.map((position) => [
+    position.offset,
+    position.epoch,
+    position.writer,
+    position.number,
+    position.count,
+    position.hash,
+  ])
+  return JSON.stringify(['quipu.anchor.v1', logId, number, positions, heads, root, previous, key])
 }

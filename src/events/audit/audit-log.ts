@@ -11,7 +11,7 @@ export interface AuditedEvent {
   readonly envelope: StoredEnvelope
   readonly partition: number
   /** `partition/offset`. */
-  readonly place: string
+  readonly position: string
 }
 
 export interface AuditLogOptions {
@@ -24,7 +24,7 @@ export interface AuditLogOptions {
   readonly onFinding: (finding: Finding) => void
   readonly onEvent?: (event: AuditedEvent) => void
   /** Called for every offset in order, with the fold of all records below it. */
-  readonly onPlace?: (partition: number, offset: bigint, state: State) => void
+  readonly onPosition?: (partition: number, offset: bigint, state: State) => void
 }
 
 export interface AuditedLog {
@@ -95,12 +95,12 @@ class PartitionAudit {
       for (const record of records) this.#take(record)
     }
     for (const { name, checkpoint } of this.#options.checkpoints ?? []) {
-      const place = checkpoint.at[this.#partition]
-      if (place && place.offset > end)
+      const position = checkpoint.at[this.#partition]
+      if (position && position.offset > end)
         this.#find(
           'missing-record',
           undefined,
-          `The log ends before offset ${place.offset}, but ${name} had read that far`,
+          `The log ends before offset ${position.offset}, but ${name} had read that far`,
         )
     }
   }
@@ -216,21 +216,21 @@ class PartitionAudit {
       stream,
       envelope,
       partition: this.#partition,
-      place: `${this.#partition}/${record.offset}`,
+      position: `${this.#partition}/${record.offset}`,
     })
   }
 
   #remember(): void {
     this.#states.set(this.offset, this.state)
     this.#states.delete(this.offset - BigInt(REMEMBERED_STATES))
-    this.#options.onPlace?.(this.#partition, this.offset, this.state)
+    this.#options.onPosition?.(this.#partition, this.offset, this.state)
     for (const { name, checkpoint } of this.#options.checkpoints ?? []) {
-      const place = checkpoint.at[this.#partition]
-      if (place?.offset === this.offset && this.#damagedAt === undefined && !sameState(place.state, this.state))
+      const position = checkpoint.at[this.#partition]
+      if (position?.offset === this.offset && this.#damagedAt === undefined && !sameState(position.state, this.state))
         this.#find(
           'history',
           undefined,
-          `The events below offset ${place.offset} differ from the events that ${name} had read`,
+          `The events below offset ${position.offset} differ from the events that ${name} had read`,
         )
     }
   }
@@ -240,13 +240,13 @@ class PartitionAudit {
     at: { record: StoredRecord; envelope?: StoredEnvelope | undefined } | undefined,
     what: string,
   ): void {
-    const place = `${this.#partition}/${at?.record.offset ?? this.offset}`
+    const position = `${this.#partition}/${at?.record.offset ?? this.offset}`
     const sequence = at?.envelope?.sequence
     this.#options.onFinding({
       kind,
       ...(at && { stream: at.record.stream }),
       ...(sequence !== undefined && { sequence }),
-      place,
+      position,
       what,
     })
   }

@@ -32,11 +32,11 @@ export class EncryptedData {
   }
 
   /** Whether an event's data is there; reports data that does not decrypt. */
-  take({ stream, envelope, place }: AuditedEvent): DataLeft {
+  take({ stream, envelope, position }: AuditedEvent): DataLeft {
     if (envelope.forgotten) return 'forgotten'
     if (!this.#keys?.encrypts(stream)) return 'there'
     const find = (what: string): void =>
-      this.#onFinding({ kind: 'data', stream, sequence: envelope.sequence, place, what })
+      this.#onFinding({ kind: 'data', stream, sequence: envelope.sequence, position, what })
     const name = keyNameOf(envelope.enc)
     if (name === undefined) {
       if (this.#begun) find('Its data is not encrypted, but the data of earlier events is')

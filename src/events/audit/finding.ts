@@ -37,6 +37,6 @@ export interface Finding {
   readonly stream?: string
   readonly sequence?: number
   /** `partition/offset` in the log. */
-  readonly place?: string
+  readonly position?: string
   readonly what: string
 }

@@ -22,9 +22,9 @@ export class KeyTree {
   readonly depth: number
   readonly #secrets: Map<string, Buffer | null>
   /** Secrets on the path to the newest key: keys are mostly requested in order. */
-  #way: (Buffer | undefined)[] = []
-  #wayTo = 0
-  #wayFrom = Infinity
+  #path: (Buffer | undefined)[] = []
+  #pathTo = 0
+  #pathFrom = Infinity
 
   constructor(depth: number, secrets: Secrets) {
     this.depth = depth
@@ -42,13 +42,13 @@ export class KeyTree {
 
   /** Derives a key. @returns undefined for a key that was forgotten */
   key(index: number): Buffer | undefined {
-    const shared = this.depth - bitLength(index ^ this.#wayTo)
-    let at = shared >= this.#wayFrom ? shared : this.#begin(index)
+    const shared = this.depth - bitLength(index ^ this.#pathTo)
+    let at = shared >= this.#pathFrom ? shared : this.#begin(index)
     if (at === undefined) return undefined
     const path = this.#pathOf(index)
-    for (; at < this.depth; at++) this.#way[at + 1] = below(this.#way[at]!, path[at]!)
-    this.#wayTo = index
-    return this.#way[this.depth]
+    for (; at < this.depth; at++) this.#path[at + 1] = below(this.#path[at]!, path[at]!)
+    this.#pathTo = index
+    return this.#path[this.depth]
   }
 
   /** Forgets a key. @returns undefined when it was forgotten before */
@@ -66,17 +66,17 @@ export class KeyTree {
     }
     this.#secrets.delete(above.path)
     for (const [each, made] of added) this.#secrets.set(each, made)
-    this.#way = []
-    this.#wayFrom = Infinity
+    this.#path = []
+    this.#pathFrom = Infinity
     return { removed: above.path, added }
   }
 
   #begin(index: number): number | undefined {
     const above = this.#above(this.#pathOf(index))
     if (!above) return undefined
-    this.#wayFrom = above.path.length
-    this.#way[this.#wayFrom] = above.secret
-    return this.#wayFrom
+    this.#pathFrom = above.path.length
+    this.#path[this.#pathFrom] = above.secret
+    return this.#pathFrom
   }
 
   #above(path: string): { readonly path: string; readonly secret: Buffer } | undefined {

@@ -179,8 +179,8 @@ export class KafkaRecordStore implements RecordStore {
     }
     this.pages = {
       keep: (stream, made) => here().keep(stream, made),
-      read: (stream, token, place) =>
-        place ? here().read(stream, token, place) : parts.pagesOfOld.read(stream, token, undefined),
+      read: (stream, token, offset) =>
+        offset ? here().read(stream, token, offset) : parts.pagesOfOld.read(stream, token, undefined),
     }
   }
 

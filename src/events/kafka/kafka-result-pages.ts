@@ -19,7 +19,7 @@ export interface KafkaResultPagesOptions {
 interface Waiting {
   readonly key: string
   readonly value: Buffer
-  readonly resolve: (place: PageOffset) => void
+  readonly resolve: (at: PageOffset) => void
   readonly reject: (error: Error) => void
 }
 
@@ -49,7 +49,7 @@ export class KafkaResultPages implements ResultPageStore {
   }
 
   async keep(stream: string, pages: readonly ResultPage[]): Promise<KeptPages> {
-    const places = await Promise.all(
+    const offsets = await Promise.all(
       pages.map(({ token, bytes }) => {
         if (this.#closed) return Promise.reject(new LogUnavailable('The page store was closed'))
         return new Promise<PageOffset>((resolve, reject) => {
@@ -60,11 +60,11 @@ export class KafkaResultPages implements ResultPageStore {
         })
       }),
     )
-    return { places, beside: [] }
+    return { offsets, beside: [] }
   }
 
-  async read(stream: string, token: number, place: PageOffset): Promise<Uint8Array | undefined> {
-    const sealed = this.#cached.get(place.offset) ?? (await this.#fetch(place))
+  async read(stream: string, token: number, at: PageOffset): Promise<Uint8Array | undefined> {
+    const sealed = this.#cached.get(at.offset) ?? (await this.#fetch(at))
     return sealed && openPage(this.#options.key, stream, token, sealed)
   }
 
@@ -79,12 +79,12 @@ export class KafkaResultPages implements ResultPageStore {
     await Promise.all([this.#options.producer.disconnect(), this.#reader.close()])
   }
 
-  async #fetch(place: PageOffset): Promise<Buffer | undefined> {
-    const from = BigInt(place.offset)
+  async #fetch(at: PageOffset): Promise<Buffer | undefined> {
+    const from = BigInt(at.offset)
     try {
-      const [message] = await this.#reader.fetch(place.partition, from, 1, 0)
+      const [message] = await this.#reader.fetch(at.partition, from, 1, 0)
       const value = message?.offset === String(from) ? (message.value ?? undefined) : undefined
-      if (value) this.#remember(place.offset, value)
+      if (value) this.#remember(at.offset, value)
       return value
     } catch (error) {
       // The offset is below the start of the topic: the page was deleted.

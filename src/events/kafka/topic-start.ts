@@ -68,7 +68,7 @@ export class TopicStart {
     const { topic, archives } = this.#parts
     for (const logId of (await archives?.logs()) ?? []) {
       const archive = archives!.of(logId)
-      const at = await this.#endsIn(archive, lows)
+      const at = await this.#endPositionsIn(archive, lows)
       if (at) return { logId, at, archive }
     }
     const partition = lows.findIndex((low) => low > 0n)
@@ -77,7 +77,10 @@ export class TopicStart {
     )
   }
 
-  async #endsIn(archive: ArchivedRecords, lows: readonly bigint[]): Promise<readonly LogPosition[] | undefined> {
+  async #endPositionsIn(
+    archive: ArchivedRecords,
+    lows: readonly bigint[],
+  ): Promise<readonly LogPosition[] | undefined> {
     const at: LogPosition[] = []
     for (const [partition, low] of lows.entries()) {
       const position = low === 0n ? { offset: 0n, state: zeroState } : await archive.endFrom(partition, low)

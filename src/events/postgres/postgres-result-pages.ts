@@ -12,7 +12,7 @@ export class PostgresResultPages implements ResultPageStore {
   }
 
   async keep(_stream: string, pages: readonly ResultPage[]): Promise<KeptPages> {
-    return { places: pages.map(() => undefined), beside: pages }
+    return { offsets: pages.map(() => undefined), beside: pages }
   }
 
   /**

@@ -29,12 +29,12 @@ parent.on('close', end)
 parent.on('error', end)
 parent.resume()
 
-const turns = new Int32Array(new SharedArrayBuffer(4))
+const loopPasses = new Int32Array(new SharedArrayBuffer(4))
 let lastPasses = 0
 // The beat carries the resident size, for systems on which the parent cannot read it; whether the worker thread's event
 // loop ran since the last beat (a function in JavaScript may block it); and the CPU time so far.
 setInterval(() => {
-  const now = Atomics.load(turns, 0)
+  const now = Atomics.load(loopPasses, 0)
   const { user, system } = process.cpuUsage()
   const cpuMs = Math.round((user + system) / 1000)
   parent.write(`${process.memoryUsage.rss()} ${now === lastPasses ? 'held' : 'free'} ${cpuMs}\n`)
@@ -42,7 +42,7 @@ setInterval(() => {
 }, engineArguments.beatMs)
 
 const thread = new Worker(new URL('./engine-thread.js', import.meta.url), {
-  workerData: { ...engineArguments, turns } satisfies ThreadArguments & EngineArguments,
+  workerData: { ...engineArguments, loopPasses } satisfies ThreadArguments & EngineArguments,
   resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 },
 })
 thread.on('error', (error) => {

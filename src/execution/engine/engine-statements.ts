@@ -254,8 +254,8 @@ class ConnectionStatements implements Statements {
     let read: ReadText | undefined
     const check = (): ReadText => (read ??= checkQuery(query, this.#vocabulary))
     // A statement without scans that is cached by its text passed the check when it was first run.
-    const places = query.scans.length > 0 ? check().scans : []
-    return { sql: wrapped(statementText(query, places)), cache, check }
+    const positions = query.scans.length > 0 ? check().scans : []
+    return { sql: wrapped(statementText(query, positions)), cache, check }
   }
 
   #run(statement: RunningStatement, text: Text): Promise<DuckDBMaterializedResult> {

@@ -12,10 +12,10 @@ import { sandboxSettings, type SandboxLimits } from './sandbox.ts'
 import { NO_VOCABULARY, type EngineVocabulary } from './statement-wall.ts'
 
 /** Well below the beat, so that every beat sees a thread that still runs its event loop. */
-const TURN_MS = 50
+const PASS_MS = 50
 
-const { functionsModule, channelFolder, turns } = workerData as ThreadArguments
-setInterval(() => Atomics.add(turns, 0, 1), TURN_MS)
+const { functionsModule, channelFolder, loopPasses } = workerData as ThreadArguments
+setInterval(() => Atomics.add(loopPasses, 0, 1), PASS_MS)
 const socket = channelFolder === undefined ? new Socket({ fd: 3 }) : connectToParent(channelFolder, 'requests')
 const send = (reply: EngineReply, body?: Buffer): void => {
   socket.write(encodeFrame(reply, body))

@@ -40,7 +40,7 @@ const CSV = /^(?:Conversion|Invalid Input) Error: CSV Error on Line: (\d+)\n/
 
 const CSV_STATE = 'Invalid Input Error: The CSV Parser state machine reached an invalid state.'
 /** Follows the name of a JSON file. */
-const JSON_PLACE = /^"(?:, at byte \d+)?,? in (line|record\/value) (\d+):/
+const JSON_POSITION = /^"(?:, at byte \d+)?,? in (line|record\/value) (\d+):/
 
 /**
  * Texts without a file's name: from Thrift (which reads footers and page headers), from decompression, and from values.
@@ -164,7 +164,7 @@ export function pathsOf(asks: EngineWork['asks']): readonly string[] {
 
 /** @param rest the text behind the file's name */
 function placed(wrong: string, rest: string): string {
-  const [, unit, number] = JSON_PLACE.exec(rest) ?? []
+  const [, unit, number] = JSON_POSITION.exec(rest) ?? []
   if (unit === undefined) return wrong
   // For invalid JSON, DuckDB names the line behind it.
   const at = rest.startsWith('", at byte') ? Number(number) - 1 : number

@@ -36,7 +36,7 @@ export interface ThreadArguments {
   readonly functionsModule?: string
   readonly channelFolder?: string
   /** A counter that the worker thread increments while its event loop runs. */
-  readonly turns: Int32Array<SharedArrayBuffer>
+  readonly loopPasses: Int32Array<SharedArrayBuffer>
 }
 
 export type EngineRequest =

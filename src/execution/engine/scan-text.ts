@@ -222,7 +222,7 @@ function csvText(part: CsvPart, csvFiles: number): string {
   })
   const options = [
     'auto_detect=false',
-    ...LINE_ENDS[dialect.lineEnd],
+    ...LINE_END_OPTIONS[dialect.lineEnd],
     `header=${String(dialect.header)}`,
     `skip=${wholeNumberText(dialect.skip)}`,
     `delim=${quoteText(dialect.delimiter)}`,
@@ -247,7 +247,7 @@ function csvText(part: CsvPart, csvFiles: number): string {
 const VARCHAR = 'VARCHAR'
 
 /** DuckDB reads mixed line ends only when it is not strict. */
-const LINE_ENDS: Readonly<Record<CsvDialect['lineEnd'], readonly string[]>> = {
+const LINE_END_OPTIONS: Readonly<Record<CsvDialect['lineEnd'], readonly string[]>> = {
   lf: ['strict_mode=true', String.raw`new_line='\n'`],
   // DuckDB finds no row when this option is set: it detects CRLF itself.
   crlf: ['strict_mode=true'],

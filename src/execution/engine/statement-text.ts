@@ -18,13 +18,13 @@ import {
  * One statement: the SELECT with its scans inserted where it reads them, and for each of its rows the wanted form. A
  * scan as a common table would be read once for each row of an outer query: DuckDB treats references to it there as
  * correlated.
- * @param places where the SELECT reads its scans, from `checkQuery`
+ * @param positions where the SELECT reads its scans, from `checkQuery`
  * @throws RefusedStatement when the data of a scan is not valid
  */
-export function statementText({ sql, scans, row }: EngineQuery, places: readonly ScanPosition[]): string {
+export function statementText({ sql, scans, row }: EngineQuery, positions: readonly ScanPosition[]): string {
   let text = ''
   let at = 0
-  for (const { scan, from, to } of places) {
+  for (const { scan, from, to } of positions) {
     text += `${sql.slice(at, from)}(${readScan(scans[scan]!)})`
     at = to
   }

@@ -125,7 +125,7 @@ class Reading {
   readonly #vocabulary: EngineVocabulary
   readonly #tables = new Set<string>()
   readonly #scans: number
-  readonly #places: ScanPosition[] = []
+  readonly #scanPositions: ScanPosition[] = []
   #next = 0
   #depth = 0
   readonly #macros = new Set<string>()
@@ -149,7 +149,7 @@ class Reading {
 
   #whole(): ReadText {
     this.#end()
-    return { scripted: this.#scripted, macros: this.#macros, scans: this.#places }
+    return { scripted: this.#scripted, macros: this.#macros, scans: this.#scanPositions }
   }
 
   /** `DECIMAL(9,2)[]`, `STRUCT("a" INTEGER, b ENUM('x'))`, `TIMESTAMP WITH TIME ZONE`. */
@@ -292,7 +292,7 @@ class Reading {
     const scan = SCAN_NAME.exec(name)?.[1]
     if (scan === undefined || Number(scan) >= this.#scans) return false
     const { at } = this.#tokens[this.#next - 1]!
-    this.#places.push({ scan: Number(scan), from: at, to: at + name.length + 2 * QUOTE_LENGTH })
+    this.#scanPositions.push({ scan: Number(scan), from: at, to: at + name.length + 2 * QUOTE_LENGTH })
     return true
   }
 

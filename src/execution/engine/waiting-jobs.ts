@@ -11,8 +11,8 @@ export class WaitingJobs {
 
   remove(job: EngineJob): void {
     for (const lane of Object.values(this.#lanes)) {
-      const place = lane.indexOf(job)
-      if (place >= 0) lane.splice(place, 1)
+      const index = lane.indexOf(job)
+      if (index >= 0) lane.splice(index, 1)
     }
   }
 

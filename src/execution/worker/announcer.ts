@@ -32,7 +32,7 @@ export function createAnnouncer(options: AnnouncerOptions): Announcer {
   const http = createHttpClient(options.trust, { keepAlive: true })
   let timer: NodeJS.Timeout | undefined
   let stopped: Promise<void> | undefined
-  const underWay = new Set<Promise<void>>()
+  const sending = new Set<Promise<void>>()
 
   function announce(): void {
     const announcement = options.announcement()
@@ -42,8 +42,8 @@ export function createAnnouncer(options: AnnouncerOptions): Announcer {
         () => options.onEvent?.({ type: 'announced', url }),
         (error: unknown) => options.onEvent?.({ type: 'announcementFailed', url, error }),
       )
-      underWay.add(put)
-      void put.finally(() => underWay.delete(put))
+      sending.add(put)
+      void put.finally(() => sending.delete(put))
     }
   }
 
@@ -99,7 +99,7 @@ export function createAnnouncer(options: AnnouncerOptions): Announcer {
     async leave() {
       clearInterval(timer)
       // An announcement that arrives after the DELETE would make this worker known again.
-      await Promise.all(underWay)
+      await Promise.all(sending)
       const { nodeId, epochSeen } = options.announcement()
       const path = `/v1/announcement/${encodeURIComponent(nodeId)}`
       await Promise.all(

@@ -42,11 +42,11 @@ export function batchPipelines(
       completedDrivers: 1,
       cpuNanos,
       blockedNanos,
-      operators: pipeline.operators.map((operator, place) => ({
+      operators: pipeline.operators.map((operator, position) => ({
         ...operator,
         // The input of a scan is the splits' rows, before the filters that are pushed into it.
-        ...(place === 0 && raw.has(index) && { inputPositions: positions, inputBytes: bytes }),
-        ...(place === last && pipeline.outputPipeline && { outputBytes: figures.outputBytes, blockedNanos }),
+        ...(position === 0 && raw.has(index) && { inputPositions: positions, inputBytes: bytes }),
+        ...(position === last && pipeline.outputPipeline && { outputBytes: figures.outputBytes, blockedNanos }),
       })),
       drivers: [driver],
     }
@@ -64,7 +64,7 @@ function rawInputs(
   inputs: readonly ScanInput[],
 ): ReadonlyMap<number, Pick<ScanInput, 'positions' | 'bytes'>> {
   const leaves = profile.children.flatMap(leavesOf)
-  const places: { readonly index: number; readonly scans: readonly number[] }[] = []
+  const readers: { readonly index: number; readonly scans: readonly number[] }[] = []
   for (const [index, { inputPipeline, operators }] of pipelines.entries()) {
     const source = operators[0]
     if (!inputPipeline || !source) continue
@@ -78,12 +78,12 @@ function rawInputs(
     const scans = [...inputs.keys()].filter((scan) =>
       [...inputs[scan]!.files].some((file) => named.includes(`/${file}`)),
     )
-    places.push({ index, scans })
+    readers.push({ index, scans })
   }
   const found = new Map<number, { positions: number; bytes: number }>()
   for (const [scan, { positions, bytes }] of inputs.entries()) {
-    let sharers = places.filter(({ scans }) => scans.includes(scan))
-    if (sharers.length === 0) sharers = places.filter(({ scans }) => scans.length === 0)
+    let sharers = readers.filter(({ scans }) => scans.includes(scan))
+    if (sharers.length === 0) sharers = readers.filter(({ scans }) => scans.length === 0)
     for (const { index } of sharers) {
       const sum = found.get(index) ?? { positions: 0, bytes: 0 }
       sum.positions += Math.round(positions / sharers.length)

@@ -216,14 +216,14 @@ export function addPipelines(sum: readonly PipelineStats[], batch: readonly Pipe
   const result = [...sum]
   const taken = new Set<number>()
   for (const pipeline of batch) {
-    const place = result.findIndex(
+    const found = result.findIndex(
       (other, index) => !taken.has(index) && index < sum.length && signature(other) === signature(pipeline),
     )
-    if (place < 0) {
+    if (found < 0) {
       result.push({ ...pipeline, pipelineId: result.length })
     } else {
-      taken.add(place)
-      result[place] = addPipeline(result[place]!, pipeline)
+      taken.add(found)
+      result[found] = addPipeline(result[found]!, pipeline)
     }
   }
   return result

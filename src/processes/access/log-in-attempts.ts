@@ -60,7 +60,7 @@ const MOST_LOGGED = 10_000
 export function createLogInAttempts(deps: AttemptsDeps): Attempts {
   const { failures, names, refusals, elsewhere, meters } = deps
   const logged = createVerifiedCache<true>(MOST_LOGGED, deps.now)
-  const placeOf = ({ method, name }: VerifiedPrincipal, request: IncomingMessage): readonly string[] => [
+  const keyOf = ({ method, name }: VerifiedPrincipal, request: IncomingMessage): readonly string[] => [
     method,
     name,
     networkOf(remoteAddressOf(request)),
@@ -69,7 +69,7 @@ export function createLogInAttempts(deps: AttemptsDeps): Attempts {
   function loggedIn(principal: VerifiedPrincipal, request: IncomingMessage): void {
     const { name, user, groups, method } = principal
     const remoteAddress = remoteAddressOf(request)
-    logged.set(placeOf(principal, request), true, TOLD_MS)
+    logged.set(keyOf(principal, request), true, TOLD_MS)
     const pair = failures.succeeded(name, remoteAddress)
     elsewhere?.forgiven(pair)
     names.add(name)
@@ -112,7 +112,7 @@ export function createLogInAttempts(deps: AttemptsDeps): Attempts {
     },
     loggedIn,
     cameAgain(principal, request) {
-      if (!logged.get(placeOf(principal, request))) loggedIn(principal, request)
+      if (!logged.get(keyOf(principal, request))) loggedIn(principal, request)
     },
   }
 }

@@ -82,7 +82,7 @@ function servedMeanwhile(starting: StartingServer, door: HttpEntry): HttpEntry {
 async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watching> {
   const { config, log, ownRead, databaseThere } = base
   const watch = createProjectionWatch(log, ownRead, READ_MODELS.name)
-  const known = databaseThere ? await readLastPlace(base, watch) : undefined
+  const known = databaseThere ? await readLastWriter(base, watch) : undefined
   // Without the read models, the log itself names the earlier writers.
   const from = known?.from ?? beginning(await waitFor('log', base, async () => (await log.tip()).at.length))
   base.clusterStates.restore(known?.clusters ?? [], from)
@@ -115,9 +115,9 @@ async function watchWriter(life: ChildLife, base: CoordinatorBase): Promise<Watc
       delay.reset()
       return lag
     },
-    ask: async (place, waitMs) => {
-      const answer = await askInfo(http, place, waitMs)
-      if (answer !== before) reportOf(answer, place)
+    ask: async (address, waitMs) => {
+      const answer = await askInfo(http, address, waitMs)
+      if (answer !== before) reportOf(answer, address)
       before = answer
       return answer
     },
@@ -145,7 +145,7 @@ async function waitFor<T>(need: Need, { patience }: CoordinatorBase, ask: () => 
  * Reads the last writer of the log, the clusters, and the position up to which the read models know them. Waits for the
  * read models if this process may wait.
  */
-function readLastPlace(
+function readLastWriter(
   base: CoordinatorBase,
   watch: ProjectionWatch,
 ): Promise<{
@@ -155,16 +155,16 @@ function readLastPlace(
 }> {
   return waitFor('database', base, async () => ({
     from: await watch.checkpoint(),
-    last: await lastPlace(base.ownRead),
+    last: await lastWriter(base.ownRead),
     clusters: await readKnownClusters(base.ownRead),
   }))
 }
 
 /** The last writer of the log, as far as the read models know. */
-async function lastPlace(read: QueryRows): Promise<WriterAddress | undefined> {
+async function lastWriter(read: QueryRows): Promise<WriterAddress | undefined> {
   const events = await readLastEpochs(read)
   return events.reduce<WriterAddress | undefined>(
-    (place, event) => nextAddress(place, { stream: systemStream, ...event }),
+    (address, event) => nextAddress(address, { stream: systemStream, ...event }),
     undefined,
   )
 }

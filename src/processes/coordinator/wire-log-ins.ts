@@ -39,7 +39,7 @@ export interface WiredLogIns {
  */
 export function wireLogIns(config: Config, secret: string, holds: (session: Session) => boolean): WiredLogIns {
   const key = deriveKey(secret, 'log-ins')
-  const ways = {
+  const methods = {
     password: config.authentication.includes('password'),
     provider: config.authentication.includes('oauth2'),
   }
@@ -73,17 +73,17 @@ export function wireLogIns(config: Config, secret: string, holds: (session: Sess
   const shared = { tokens, ended: () => opened?.ended, pageToken: pageTokenOf, holds }
   return {
     sessions: [
-      ...(ways.provider ? [createSessionAuthenticator('oauth2', { ...shared, challenge })] : []),
-      ...(ways.password ? [createSessionAuthenticator('password', { ...shared, challenge: () => undefined })] : []),
+      ...(methods.provider ? [createSessionAuthenticator('oauth2', { ...shared, challenge })] : []),
+      ...(methods.password ? [createSessionAuthenticator('password', { ...shared, challenge: () => undefined })] : []),
     ],
     deps: {
-      ways,
+      methods,
       addresses,
       tokens,
       store: () => there().store,
       ended: () => there().ended,
       renewals: () => there().renewals,
-      provider: ways.provider ? providerOf(config) : undefined,
+      provider: methods.provider ? providerOf(config) : undefined,
       waits,
       clock,
     },

@@ -2,7 +2,7 @@ import { hash, type KeyObject } from 'node:crypto'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import { manifestText, type Archive } from '../../events/archive/archive.ts'
 import { archivePeriod, dropArchived, type DropperParts } from '../../events/archive/archiver.ts'
-import { placeOf, type PeriodManifest } from '../../events/archive/manifest.ts'
+import { logPositionOf, type PeriodManifest } from '../../events/archive/manifest.ts'
 import { LogUnavailable, type EventHistory, type LogEnd } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { RecordDropper, RecordStore } from '../../events/record-store.ts'
@@ -53,7 +53,7 @@ export async function archiveLog(parts: ArchiveLogParts, policy: ArchivePolicy):
   const needed = await firstNeeded({ log, query, key })
   while (needed && parts.isStopped?.() !== true) {
     const last = (await archive.periods()).at(-1)
-    const end = last && { anchor: last.anchor.number, time: last.anchor.time, at: last.to.map(placeOf) }
+    const end = last && { anchor: last.anchor.number, time: last.anchor.time, at: last.to.map(logPositionOf) }
     const anchor = await nextPeriodEnd({ log, query, key }, end, needed, policy)
     if (!anchor) break
     archived.push(await archivePeriod(dropping, anchor))

@@ -2,7 +2,7 @@ import { VISITOR_ADDRESS } from '../../coordinator/system/events.ts'
 import { createSystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { Archive } from '../../events/archive/archive.ts'
 import { archivePeriod } from '../../events/archive/archiver.ts'
-import { PERIOD_RECORDS, placeOf, type PeriodManifest } from '../../events/archive/manifest.ts'
+import { PERIOD_RECORDS, logPositionOf, type PeriodManifest } from '../../events/archive/manifest.ts'
 import {
   anchorCheckpoint,
   anchorHash,
@@ -81,7 +81,7 @@ async function archiveWholePeriods(
   const policy = { before: NEVER, keepRecords: undefined, mostRecords, leastRecords: 0n, leastMs: 0 }
   for (;;) {
     const last = (await archive.periods()).at(-1)
-    const end = last && { anchor: last.anchor.number, time: last.anchor.time, at: last.to.map(placeOf) }
+    const end = last && { anchor: last.anchor.number, time: last.anchor.time, at: last.to.map(logPositionOf) }
     const left = at.reduce((sum, { offset }, partition) => sum + offset - (end?.at[partition]?.offset ?? 0n), 0n)
     if (left <= mostRecords) return
     const anchor = await nextPeriodEnd({ log, query, key: key.public }, end, needed, policy)
@@ -128,8 +128,8 @@ export async function continueLog({ log, last, query, by }: ContinueParts): Prom
   // Claims of interrupted calls.
   if (there || !events.every(isVisit)) throw new MisconfiguredLog('The new log already has events')
   const { partitions } = await log.open()
-  await forgetPlace(query, partitions)
-  const epoch = Math.max(...last.to.map((place) => place.epoch))
+  await forgetPosition(query, partitions)
+  const epoch = Math.max(...last.to.map((position) => position.epoch))
   await log.claim({ address: VISITOR_ADDRESS, version, above: epoch })
   const [records, counted] = last.to.reduce(([all, valid], to) => [all + Number(to.offset), valid + to.count], [0, 0])
   await createSystemJournal(log, systemClock).record('LogContinued', {
@@ -147,7 +147,7 @@ export async function continueLog({ log, last, query, by }: ContinueParts): Prom
 }
 
 /** Resets the checkpoint: the read models have nothing of the new log. Their content stays. */
-async function forgetPlace(query: QueryRows, partitions: number): Promise<void> {
+async function forgetPosition(query: QueryRows, partitions: number): Promise<void> {
   await query(
     `update checkpoints set checkpoint = $1, events = 0, revision = revision + 1, updated_at = now() where name = $2`,
     [checkpointToJson(beginning(partitions)), READ_MODELS.name],

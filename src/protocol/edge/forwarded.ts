@@ -125,11 +125,11 @@ function ofCustom(headers: IncomingHttpHeaders, peer: string, isProxy: AddressRa
     address = node
     if (!isProxy(node)) break
   }
-  const place = Math.min(fromRight, Math.max(nodes.length - 1, 0))
+  const index = Math.min(fromRight, Math.max(nodes.length - 1, 0))
   const pick = (name: (typeof NAMES)[number]): string | undefined => {
     const values = listOf(headers[name])
     // A single value was set by the farthest proxy and left alone by the others.
-    const value = values.length === 1 ? values[0] : values.at(-1 - place)
+    const value = values.length === 1 ? values[0] : values.at(-1 - index)
     if (values.length > 0 && value === undefined) throw malformed(name)
     return value
   }

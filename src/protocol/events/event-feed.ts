@@ -12,7 +12,7 @@ export interface EventFeedParts {
   /** By log partition, the first offset that was not read yet. */
   readonly from: readonly bigint[]
   /** By log partition, the end of the log when the reader came. */
-  readonly ends: readonly bigint[]
+  readonly endOffsets: readonly bigint[]
   readonly accept: AcceptEvent
   readonly seesEnder: SeesEnder
   readonly response: ServerResponse
@@ -36,7 +36,7 @@ const CHUNK = 64 * 1024
 /** Events held for a reader that does not read: 2,000 of them took 11 MB. */
 const EVENTS_AT_ONCE = 250
 /** The event loop is released after this many events of one batch. */
-const EVENTS_A_TURN = 256
+const EVENTS_PER_PASS = 256
 /** The time that a client waits before it connects again, milliseconds. */
 const RETRY_MS = 1000
 /** Milliseconds after which the connection is cut when the reader does not receive the rest of an ended answer. */
@@ -61,7 +61,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
   async function deliver(batch: readonly Recorded[]): Promise<void> {
     let text = ''
     for (const [index, event] of batch.entries()) {
-      if (index % EVENTS_A_TURN === EVENTS_A_TURN - 1) await nextLoopPass()
+      if (index % EVENTS_PER_PASS === EVENTS_PER_PASS - 1) await nextLoopPass()
       if (ended) return
       next[event.position.partition] = event.position.offset + 1n
       if (!(await accept(event))) continue
@@ -72,7 +72,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
       text = ''
     }
     if (text !== '' && !ended) await send(text)
-    if (next.every((offset, partition) => offset >= parts.ends[partition]!)) sendCaughtUp()
+    if (next.every((offset, partition) => offset >= parts.endOffsets[partition]!)) sendCaughtUp()
   }
 
   async function send(text: string): Promise<void> {

@@ -72,10 +72,11 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
           throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view queries of ${user}`)
       const tip = await answered(() => log.tip())
       // A browser that connects again repeats the address, and gives its current position in the header.
-      const asked = placeOf(request.get('last-event-id') || after, tip)
-      const from = filter.query ? skipTo(asked, tip, await firstPlaces(filter.query, identity)) : asked
-      const ends = tip.at.map(({ offset }) => offset)
-      const behind = from.reduce((sum, offset, partition) => sum + ends[partition]! - offset, 0n) > BigInt(farBehind)
+      const asked = offsetsOf(request.get('last-event-id') || after, tip)
+      const from = filter.query ? skipTo(asked, tip, await firstPositions(filter.query, identity)) : asked
+      const endOffsets = tip.at.map(({ offset }) => offset)
+      const behind =
+        from.reduce((sum, offset, partition) => sum + endOffsets[partition]! - offset, 0n) > BigInt(farBehind)
       const owner = deps.ownerOf(identity)
       if (!readers.may(owner))
         throw new HttpProblem(429, 'Too many readers of the feed: try again later', { 'retry-after': '5' })
@@ -94,7 +95,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
         log,
         logId: tip.logId,
         from,
-        ends,
+        endOffsets,
         accept: createFeedFilter(log, filter, identity, deps.authorize),
         seesEnder: enderSeenBy(identity, deps.authorize),
         response,
@@ -137,7 +138,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   }
 
   /** The positions where the queries begin. An unknown query, or one that the reader may not see, is refused now. */
-  async function firstPlaces(queries: readonly QueryId[], identity: Identity): Promise<Position[]> {
+  async function firstPositions(queries: readonly QueryId[], identity: Identity): Promise<Position[]> {
     const seesAll = deps.authorize(identity, { action: 'viewAll' })
     const positions: Position[] = []
     for (const queryId of queries) {
@@ -186,12 +187,12 @@ function skipTo(from: readonly bigint[], tip: Checkpoint, positions: readonly Po
 }
 
 /** By log partition, the first offset to read; the end of the log where no id is given. */
-function placeOf(id: string | undefined, tip: Checkpoint): readonly bigint[] {
-  const ends = tip.at.map(({ offset }) => offset)
-  if (id === undefined) return ends
-  const from = parseFeedId(id, ends.length)
+function offsetsOf(id: string | undefined, tip: Checkpoint): readonly bigint[] {
+  const endOffsets = tip.at.map(({ offset }) => offset)
+  if (id === undefined) return endOffsets
+  const from = parseFeedId(id, endOffsets.length)
   if (!from) throw new HttpProblem(400, `'${id}' is neither '${BEGINNING}' nor an id of this feed`)
-  if (from.some((offset, partition) => offset > ends[partition]!))
+  if (from.some((offset, partition) => offset > endOffsets[partition]!))
     throw new HttpProblem(410, `The log ends before ${id}: it is a different log, or a part of it is lost`)
   return from
 }

@@ -24,8 +24,8 @@ export function parseFeedId(text: string, partitions: number): bigint[] | undefi
   const next = Array.from({ length: partitions }, () => 0n)
   if (text === BEGINNING) return next
   if (!ID.test(text)) return undefined
-  for (const place of text.split(',')) {
-    const [partition, offset] = place.split('-') as [string, string]
+  for (const part of text.split(',')) {
+    const [partition, offset] = part.split('-') as [string, string]
     if (Number(partition) >= partitions) return undefined
     next[Number(partition)] = BigInt(offset) + 1n
   }

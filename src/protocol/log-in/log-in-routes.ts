@@ -40,7 +40,7 @@ import {
   sessionCookieOf,
 } from './browser.ts'
 import { sendPage } from './page.ts'
-import { confirmPage, failedPage, loggedInPage, logInPage, onwardPage, type LogInWays } from './pages.ts'
+import { confirmPage, failedPage, loggedInPage, logInPage, onwardPage, type LogInMethods } from './pages.ts'
 import { endRenewable, renew, startRenewable } from './renew-token.ts'
 import type { TokenWaits } from './token-waits.ts'
 
@@ -56,7 +56,7 @@ export interface LogInEntry {
 }
 
 export interface LogInDeps {
-  readonly ways: LogInWays
+  readonly methods: LogInMethods
   readonly door: LogInEntry
   readonly addresses: LogInAddresses
   readonly tokens: SessionTokens
@@ -111,7 +111,7 @@ export function createLogInRoutes(deps: LogInDeps): Router {
   resource(router, '/oauth2/callback', { GET: page((request, response) => comeBack(deps, request, response)) })
   pageResource(router, '/ui/log-in', {
     GET: page((request, response) => {
-      sendPage(response, 200, logInPage(deps.ways, onwardPath(requestTarget(request).query.get('to'))))
+      sendPage(response, 200, logInPage(deps.methods, onwardPath(requestTarget(request).query.get('to'))))
     }),
     POST: page((request, response) => logInByPassword(deps, request, response)),
   })
@@ -249,7 +249,7 @@ function enterPage(deps: LogInDeps, holder: SessionHolder, to: string, response:
 
 async function logInByPassword(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
   requireOwnPage(request)
-  if (!deps.ways.password) throw new HttpProblem(404, 'This server does not accept log-ins with a password')
+  if (!deps.methods.password) throw new HttpProblem(404, 'This server does not accept log-ins with a password')
   const form = await formOf(request)
   const to = onwardPath(form.get('to'))
   const user = form.get('user') ?? ''
@@ -258,7 +258,7 @@ async function logInByPassword(deps: LogInDeps, request: express.Request, respon
   } catch (error) {
     const problem = toProblem(error)
     if (problem.status !== 401) throw error
-    sendPage(response, 401, logInPage(deps.ways, to, 'The user or the password is wrong'))
+    sendPage(response, 401, logInPage(deps.methods, to, 'The user or the password is wrong'))
   }
 }
 
@@ -353,7 +353,7 @@ async function kept<T>(asked: Promise<T>): Promise<T> {
 
 function sendFailure(deps: LogInDeps, response: express.Response, error: unknown): void {
   if (response.headersSent) return void response.destroy()
-  const again = deps.ways.provider || deps.ways.password ? '/ui/log-in' : undefined
+  const again = deps.methods.provider || deps.methods.password ? '/ui/log-in' : undefined
   if (error instanceof LogInDenied) {
     const text = error.description === undefined ? error.message : `${error.message} (${error.description})`
     return sendPage(response, 403, failedPage(text, again))

@@ -27,7 +27,7 @@ export function confirmPage({ address, program }: AskingProgram, path: string): 
   }
 }
 
-export interface LogInWays {
+export interface LogInMethods {
   readonly password: boolean
   readonly provider: boolean
 }
@@ -36,7 +36,7 @@ export interface LogInWays {
  * The page where users log in.
  * @param to the address to go to after the log-in
  */
-export function logInPage(ways: LogInWays, to: string, problem?: string): Page {
+export function logInPage(methods: LogInMethods, to: string, problem?: string): Page {
   const hidden = element('input', { type: 'hidden', name: 'to', value: to })
   const password = element(
     'form',
@@ -62,13 +62,13 @@ export function logInPage(ways: LogInWays, to: string, problem?: string): Page {
     hidden,
     element('button', {}, 'Log in at the identity provider'),
   )
-  const neither = ways.password || ways.provider ? [] : ['Only programs can log in here.']
+  const neither = methods.password || methods.provider ? [] : ['Only programs can log in here.']
   return {
     title: 'Log in',
     body: [
       ...(problem === undefined ? [] : [element('p', { class: 'problem' }, problem)]),
-      ...(ways.password ? [password] : []),
-      ...(ways.provider ? [provider] : []),
+      ...(methods.password ? [password] : []),
+      ...(methods.provider ? [provider] : []),
       ...neither.map((text) => element('p', {}, text)),
     ],
   }

@@ -31,7 +31,7 @@ const bodySchema = z.union([
 export function createDrainRoutes(deps: DrainRoutesDeps): Router {
   const router = resourceRouter()
   /** Drains under way. A second request for the same worker waits for the first and records no second event. */
-  const underWay = new Map<NodeId, Promise<void>>()
+  const drains = new Map<NodeId, Promise<void>>()
 
   resource(router, '/v1/node/{nodeId}/state', {
     async PUT(request, response) {
@@ -44,9 +44,9 @@ export function createDrainRoutes(deps: DrainRoutesDeps): Router {
       const node = deps.membership.nodes().find((one) => one.nodeId === nodeId)
       if (!node) throw new HttpProblem(404, 'The worker does not exist')
       if (!node.leaving) {
-        const draining = underWay.get(node.nodeId) ?? drain(deps, node, administrator)
-        underWay.set(node.nodeId, draining)
-        await draining.finally(() => underWay.delete(node.nodeId))
+        const draining = drains.get(node.nodeId) ?? drain(deps, node, administrator)
+        drains.set(node.nodeId, draining)
+        await draining.finally(() => drains.delete(node.nodeId))
       }
       const now = deps.membership.nodes().find((one) => one.nodeId === nodeId) ?? node
       sendJson(response, { nodeId: now.nodeId, uri: now.url, state: stateOf(now) })

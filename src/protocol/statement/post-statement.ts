@@ -66,10 +66,10 @@ export function createPostStatement(
     const { session, family, trace } = posted
     const owner = deps.ownerOf(personOf({ session }))
     const body = await readHeldBody(request, { maxBytes: deps.limits.statementBytes, memory: deps.memory, owner })
-    let endTurn = (): void => {}
+    let releaseSlot = (): void => {}
     try {
       const bytes = body.take()
-      endTurn = await deps.acceptance.take(owner, bytes.length)
+      releaseSlot = await deps.acceptance.take(owner, bytes.length)
       const sql = decodeUtf8(bytes)
       if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
       const uris = { headerFamily: family, baseUri: baseUri(request) }
@@ -85,7 +85,7 @@ export function createPostStatement(
       const holding = { ...created, session: ruled(created.session) }
       return await deps.service.submit({ ...sealed, session: ruled(sealed.session), created: holding })
     } finally {
-      endTurn()
+      releaseSlot()
       body.release()
     }
   }

@@ -12,10 +12,10 @@ interface OpenQuery {
   sequence: number
   /** The newest epoch that wrote an event of it. */
   epoch: number
-  place: string
+  position: string
 }
 
-const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
+const END_EVENTS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
 
 const UNTOLD = {
   forgotten: { kind: 'forgotten', what: 'Its data is missing, but no event DataForgotten explains it' },
@@ -26,7 +26,7 @@ const UNTOLD = {
 } as const
 
 /** Checks over all events of a log that hashes cannot make: each query has one end, each tombstone its reason. */
-export class QueryEnds {
+export class QueryEndings {
   readonly #onFinding: (finding: Finding) => void
   readonly #open = new Map<string, OpenQuery>()
   readonly #ended = new Set<string>()
@@ -40,9 +40,9 @@ export class QueryEnds {
     this.#onFinding = onFinding
   }
 
-  take({ stream, envelope, place }: AuditedEvent, data: DataLeft): void {
+  take({ stream, envelope, position }: AuditedEvent, data: DataLeft): void {
     const { sequence, epoch, type } = envelope
-    if (data !== 'there') this.#tombstones.set(keyOf(stream, sequence), { ...UNTOLD[data], stream, sequence, place })
+    if (data !== 'there') this.#tombstones.set(keyOf(stream, sequence), { ...UNTOLD[data], stream, sequence, position })
     if (stream === systemStream) {
       if (type === 'EpochStarted' && !envelope.forgotten) this.#claimed(envelope)
       if (type === 'DataForgotten' && !envelope.forgotten) this.#forgotten(envelope)
@@ -50,18 +50,18 @@ export class QueryEnds {
       return
     }
     if (stream.startsWith(nodeStreamPrefix) || stream.startsWith(clusterStreamPrefix)) return
-    if (ENDS.has(type)) {
+    if (END_EVENTS.has(type)) {
       if (this.#ended.has(stream))
         this.#onFinding({
           kind: 'query-with-two-ends',
           stream,
           sequence,
-          place,
+          position,
           what: `The query has ended, but ${type} follows`,
         })
       this.#ended.add(stream)
       this.#open.delete(stream)
-    } else if (!this.#ended.has(stream)) this.#open.set(stream, { sequence, epoch, place })
+    } else if (!this.#ended.has(stream)) this.#open.set(stream, { sequence, epoch, position })
   }
 
   /**
@@ -78,9 +78,9 @@ export class QueryEnds {
         open++
         continue
       }
-      const { sequence, place } = last
+      const { sequence, position } = last
       const what = `Its last event is of epoch ${last.epoch}; the coordinator of epoch ${newest} neither continued nor ended the query`
-      this.#onFinding({ kind: 'query-without-end', stream, sequence, place, what })
+      this.#onFinding({ kind: 'query-without-end', stream, sequence, position, what })
     }
     for (const [key, unreported] of this.#tombstones) if (!this.#reported.has(key)) this.#onFinding(unreported)
     for (const [key, at] of this.#reported)

@@ -8,7 +8,7 @@ import type { Finding } from '../../events/audit/finding.ts'
 import type { EventReader, LogEnd } from '../../events/event-log.ts'
 import type { StreamHead } from '../../events/record-store.ts'
 import { isQueryId } from '../../shared/ids.ts'
-import type { QueryEnds } from './query-ends.ts'
+import type { QueryEndings } from './query-ends.ts'
 import { recordedAnchors, type RecordedAnchors } from './recorded-anchors.ts'
 import type { VerifyOptions } from './verify-options.ts'
 
@@ -40,7 +40,7 @@ const NONE: VerifiedBefore = {
 
 /** Options for the audit of an archived log. */
 export interface BeforeOptions extends Pick<VerifyOptions, 'archiveOf' | 'exported' | 'keys' | 'onFinding'> {
-  readonly queryEnds: QueryEnds
+  readonly endings: QueryEndings
 }
 
 /**
@@ -52,7 +52,7 @@ export async function verifyBefore(
   options: BeforeOptions,
   continued: RecordedAnchors['continued'],
 ): Promise<VerifiedBefore> {
-  const { archiveOf, onFinding, queryEnds } = options
+  const { archiveOf, onFinding, endings } = options
   if (!continued || !archiveOf) return NONE
   const { logId, periods, anchor } = continued
   const find = (what: string): void => onFinding({ kind: 'archive', what } satisfies Finding)
@@ -88,10 +88,10 @@ export async function verifyBefore(
     heads: before.heads,
     onFinding,
     onEvent: (event) => {
-      queryEnds.take(event, event.envelope.forgotten ? 'forgotten' : 'there')
+      endings.take(event, event.envelope.forgotten ? 'forgotten' : 'there')
       checks.event(event.partition, event)
     },
-    onPlace: (partition, offset, state) => checks.place(partition, offset, state),
+    onPosition: (partition, offset, state) => checks.checkPosition(partition, offset, state),
   })
   checks.finish()
   return {

@@ -7,7 +7,7 @@ import { LogChanged } from '../../events/event-log.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
 import { compareReadModels, readModelCheckpoint } from './compare-read-models.ts'
 import { hasOlderTables } from '../older-tables.ts'
-import { QueryEnds } from './query-ends.ts'
+import { QueryEndings } from './query-ends.ts'
 import { recordedAnchors } from './recorded-anchors.ts'
 import { archivedPeriods, verifyBefore } from './verify-before.ts'
 
@@ -60,8 +60,8 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
     return { findings, records: 0, events: 0, queries: 0, open: 0, tables: 0, periods, anchors: 0, signatures: 0 }
   }
   const { anchors: recorded, keys: keyRecords, logId, continued } = found
-  const ends = new QueryEnds(onFinding)
-  const before = await verifyBefore({ ...withFindings, queryEnds: ends }, continued)
+  const endings = new QueryEndings(onFinding)
+  const before = await verifyBefore({ ...withFindings, endings }, continued)
   const anchors = new AnchorChecks({
     logId,
     partitions,
@@ -79,13 +79,13 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
     checkpoints: checkpoint ? [{ name: 'the projection', checkpoint }] : [],
     onFinding,
     onEvent: (event) => {
-      ends.take(event, data.take(event))
+      endings.take(event, data.take(event))
       anchors.event(event.partition, event)
     },
-    onPlace: (partition, offset, state) => anchors.place(partition, offset, state),
+    onPosition: (partition, offset, state) => anchors.checkPosition(partition, offset, state),
   })
   anchors.finish()
-  const { queries, open } = ends.finish(epoch)
+  const { queries, open } = endings.finish(epoch)
   let tables = 0
   // Rows of an earlier version are about to be rebuilt: they need not match this version.
   if (compareWith && checkpoint && !(await hasOlderTables(database))) {

@@ -18,7 +18,7 @@ export interface OpenQueries {
 }
 
 const EVENTS_AT_ONCE = 5000
-const ENDS = ['QueryFinished', 'QueryFailed']
+const END_EVENTS = ['QueryFinished', 'QueryFailed']
 
 /**
  * One snapshot, so that the open queries match the checkpoint. Rows of a stream with a dead letter do not change any
@@ -47,7 +47,7 @@ const snapshotRow = z.object({
  * @throws LogChanged when the read models belong to another log
  */
 export async function findOpenQueries(log: EventReader & LogEnd, query: QueryRows): Promise<OpenQueries> {
-  const [row] = await query(SNAPSHOT, [READ_MODELS.name, READ_MODELS.version, ENDS])
+  const [row] = await query(SNAPSHOT, [READ_MODELS.name, READ_MODELS.version, END_EVENTS])
   const { checkpoint, open, unlisted } = snapshotRow.parse(row)
   const left = new Set([...open, ...unlisted].filter(isQueryId))
   const news = new Map<string, Recorded[]>()
@@ -62,7 +62,7 @@ export async function findOpenQueries(log: EventReader & LogEnd, query: QueryRow
       const { stream, type } = event
       if (!isQueryId(stream)) continue
       if (event.sequence === 1) left.add(stream)
-      if (ENDS.includes(type)) {
+      if (END_EVENTS.includes(type)) {
         left.delete(stream)
         news.delete(stream)
       } else if (left.has(stream)) {

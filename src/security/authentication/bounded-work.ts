@@ -17,13 +17,13 @@ export interface BoundedWork {
 
 export function createBoundedWork(atOnce: number, mostWaiting: number): BoundedWork {
   const waiting = new FairQueue<() => void>()
-  const places = new Shares()
+  const slots = new Shares()
   const slotsToWait = new Shares()
   let running = 0
 
   function giveSlots(): void {
     while (running < atOnce) {
-      const begin = waiting.shift(places.among(atOnce - running))
+      const begin = waiting.shift(slots.among(atOnce - running))
       if (!begin) return
       begin()
     }
@@ -31,7 +31,7 @@ export function createBoundedWork(atOnce: number, mostWaiting: number): BoundedW
 
   async function begun<T>(owner: SlotOwner, work: () => Promise<T>): Promise<T> {
     running++
-    const leave = places.take(owner)
+    const leave = slots.take(owner)
     try {
       return await work()
     } finally {
@@ -55,7 +55,7 @@ export function createBoundedWork(atOnce: number, mostWaiting: number): BoundedW
     run(network, work) {
       // The name does not count here: many clients may guess at the same name.
       const owner = { address: network, user: network }
-      if (waiting.lengthOf(owner) === 0 && places.may(owner, atOnce - running)) {
+      if (waiting.lengthOf(owner) === 0 && slots.may(owner, atOnce - running)) {
         waiting.passed(owner)
         return begun(owner, work)
       }

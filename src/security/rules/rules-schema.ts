@@ -49,14 +49,14 @@ const impersonationRule = impersonationKeys.transform((keys, context): Impersona
   const original = keys.original_user ?? keys.originalUser ?? undefined
   const newUser = keys.new_user ?? keys.newUser
   if (newUser === undefined) return wrong(context, [], 'new_user is missing')
-  let place = typeof keys.original_user === 'string' ? 'original_user' : 'originalUser'
+  let key = typeof keys.original_user === 'string' ? 'original_user' : 'originalUser'
   try {
     const originalUser = original === undefined ? undefined : namePattern(original)
     const groups = original === undefined ? undefined : compileJava(original)
-    place = keys.new_user === undefined ? 'newUser' : 'new_user'
+    key = keys.new_user === undefined ? 'newUser' : 'new_user'
     return { originalUser, originalRole: keys.original_role, newUser: userTemplate(newUser, groups), allow: keys.allow }
   } catch (error) {
-    return wrong(context, [place], (error as Error).message)
+    return wrong(context, [key], (error as Error).message)
   }
 })
 

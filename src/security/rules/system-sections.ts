@@ -70,15 +70,15 @@ const principalRule = z
     const { principal, user, principal_to_user: template, allow } = keys
     if (user === undefined && (template ?? undefined) === undefined)
       return wrong(context, [], 'A principal rule needs user or principal_to_user')
-    let place = 'principal'
+    let key = 'principal'
     try {
       const known = namePattern(principal)
       const compiled = compileJava(principal)
-      place = 'principal_to_user'
+      key = 'principal_to_user'
       const substituted = typeof template === 'string' ? substitution(compiled, template) : undefined
       return { principal: known, user, substituted, allow }
     } catch (error) {
-      return wrong(context, [place], (error as Error).message)
+      return wrong(context, [key], (error as Error).message)
     }
   })
 

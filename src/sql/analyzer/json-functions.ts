@@ -30,7 +30,7 @@ import {
   type SqlType,
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { plainPlace, type PlainPlace } from '../../duckdb/json-path/plain-place.ts'
+import { plainPath, type PlainPath } from '../../duckdb/json-path/plain-place.ts'
 import { castTo, constantOf, letIn } from './build.ts'
 import { typeOfPath } from './json-path-types.ts'
 import { errorAt, locatedAt, newId, type ExpressionState } from './context.ts'
@@ -66,7 +66,7 @@ export function analyzeJsonFunction(
       }
       const called = valueInvocation(state, 'JSON_QUERY', node.pathInvocation)
       const isPlain = options[0] === 'WITHOUT' && options[1] === 'KEEP'
-      const found = isPlain ? called : { ...called, place: undefined }
+      const found = isPlain ? called : { ...called, plain: undefined }
       const value = pathCall('json_query', VARCHAR, found, [textConstant(options.join(','))])
       return output(state, node, value, type, node.outputFormat)
     }
@@ -102,7 +102,7 @@ interface Invocation {
   /** The type of the path's result, if the path alone determines it. */
   readonly type: SqlType | undefined
   /** The path in a form that DuckDB can evaluate; undefined if it cannot. */
-  readonly place: PlainPlace | undefined
+  readonly plain: PlainPath | undefined
 }
 
 /** Evaluates a path in DuckDB if the result is certain to be the same, otherwise in JavaScript. */
@@ -112,10 +112,10 @@ function pathCall(
   called: Invocation,
   rest: readonly Expr[],
 ): Expr {
-  const { args, place } = called
-  if (place === undefined) return engineCall(`u_${name}`, type, [...args, ...rest])
+  const { args, plain } = called
+  if (plain === undefined) return engineCall(`u_${name}`, type, [...args, ...rest])
   const [input, ...others] = args
-  const known = [textConstant(place.pointer), textConstant(place.unlike)]
+  const known = [textConstant(plain.pointer), textConstant(plain.unlike)]
   return engineCall(`q_${name}`, type, [input, ...known, ...others, ...rest])
 }
 
@@ -140,8 +140,8 @@ export function invocation(state: ExpressionState, node: JsonPathInvocation): In
   const passed = parts.length === 0 ? textConstant('{}') : objectOf(parts, { unique: false, absent: false })
   // An invalid document passed as a parameter is an error even if the path does not use it, so JavaScript must check
   // it.
-  const place = node.pathParameters.some(({ format }) => format !== undefined) ? undefined : plainPlace(path)
-  return { args: [input, textConstant(jsonPath.value), passed], type, place }
+  const plain = node.pathParameters.some(({ format }) => format !== undefined) ? undefined : plainPath(path)
+  return { args: [input, textConstant(jsonPath.value), passed], type, plain }
 }
 
 export function verifyPath(state: ExpressionState, literal: StringLiteral): JsonPath {

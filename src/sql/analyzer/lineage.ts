@@ -60,17 +60,17 @@ function isDirect(how: Use['how']): how is DirectLineage {
 function merged(found: readonly Found[]): readonly LineageSource[] {
   const bySource = new Map<string, Found[]>()
   for (const one of found) {
-    const ways = bySource.get(one.source)
-    if (ways === undefined) bySource.set(one.source, [one])
-    else ways.push(one)
+    const uses = bySource.get(one.source)
+    if (uses === undefined) bySource.set(one.source, [one])
+    else uses.push(one)
   }
   return [...bySource]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([source, ways]) => ({
+    .map(([source, uses]) => ({
       source,
-      direct: DIRECT.findLast((how) => ways.some((way) => way.how === how)),
-      indirect: INDIRECT.filter((how) => ways.some((way) => way.how === how)),
-      masked: ways.some(({ masked }) => masked),
+      direct: DIRECT.findLast((how) => uses.some((use) => use.how === how)),
+      indirect: INDIRECT.filter((how) => uses.some((use) => use.how === how)),
+      masked: uses.some(({ masked }) => masked),
     }))
 }
 

@@ -165,14 +165,14 @@ export class PatternMeasures {
    */
   #shifted(value: Expr, name: 'prev' | 'next', offset: number): Expr {
     const move = constantOf(BIGINT, String(name === 'prev' ? -offset : offset))
-    const place = columnOf(this.columns.rowNumber, BIGINT)
+    const rowNumber = columnOf(this.columns.rowNumber, BIGINT)
     const change = (part: Expr): Expr => {
       if (part.kind !== 'column') return mapChildren(part, change)
       if (part.id === this.columns.rowNumber) return arithmetic('+', part, move)
       if (part.id === this.columns.letters || part.id === this.columns.numberOfMatch) return part
       return this.#recognition.rows.navigation(name, part, offset)
     }
-    const inside = compare('>=', arithmetic('+', place, move), constantOf(BIGINT, '1'))
+    const inside = compare('>=', arithmetic('+', rowNumber, move), constantOf(BIGINT, '1'))
     const branches = [{ when: inside, then: change(value) }]
     return { kind: 'case', type: value.type, branches, otherwise: undefined }
   }

@@ -80,7 +80,7 @@ class RoutineBody {
         return body && named(name, value, body)
       }
       case 'branch': {
-        if (armsOf(step).filter((arm) => !ends(arm)).length > 1) return undefined
+        if (armsOf(step).filter((arm) => !alwaysReturns(arm)).length > 1) return undefined
         const arms = armsOf(step).map((arm) => this.direct([...arm, ...rest], values, names))
         if (arms.includes(undefined)) return undefined
         return {
@@ -293,7 +293,7 @@ function groupsOf(steps: readonly RoutineStep[]): readonly Group[] {
     if (step.kind !== 'set') {
       flush()
       groups.push(step)
-      if (ends([step])) break
+      if (alwaysReturns([step])) break
       continue
     }
     const ids = new Set(sets.map(({ variable }) => variable.id))
@@ -336,9 +336,9 @@ function armsOf(step: Extract<RoutineStep, { readonly kind: 'branch' }>): readon
   return [...step.arms.map(({ steps }) => steps), step.otherwise]
 }
 
-function ends(steps: readonly RoutineStep[]): boolean {
+function alwaysReturns(steps: readonly RoutineStep[]): boolean {
   return steps.some((step) => {
-    if (step.kind === 'branch') return armsOf(step).every(ends)
+    if (step.kind === 'branch') return armsOf(step).every(alwaysReturns)
     return step.kind === 'return' || step.kind === 'leave' || step.kind === 'iterate'
   })
 }

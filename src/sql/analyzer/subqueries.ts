@@ -41,9 +41,9 @@ function analyzeSubquery(
   node: SubqueryExpression,
   {
     read = true,
-    place = 'value',
+    position: position = 'value',
     at = node.query,
-  }: { readonly read?: boolean; readonly place?: SubqueryPosition; readonly at?: { readonly span: Span } } = {},
+  }: { readonly read?: boolean; readonly position?: SubqueryPosition; readonly at?: { readonly span: Span } } = {},
 ): AnalyzedSubquery {
   if (state.lambda !== undefined) {
     throw errorAt(state.context, node, 'NOT_SUPPORTED', 'Lambda expression cannot contain subqueries')
@@ -51,7 +51,7 @@ function analyzeSubquery(
   state.found.subqueries.push(node)
   const { node: relation, columns } = state.context.analyzeQuery(state.context, node.query, state.scope)
   const outputs = read ? columns.map((column) => column.column) : []
-  const correlated = verifyCorrelation(state.context, at, relation, outputs, place)
+  const correlated = verifyCorrelation(state.context, at, relation, outputs, position)
   return {
     node: relation,
     columns: columns.map(({ column, type }) => ({ id: column, type })),
@@ -81,7 +81,7 @@ export function analyzeExists(state: ExpressionState, node: ExistsPredicate): Ex
   return {
     kind: 'exists',
     type: BOOLEAN,
-    query: analyzeSubquery(state, node.subquery, { read: false, place: 'rows', at: node }),
+    query: analyzeSubquery(state, node.subquery, { read: false, position: 'rows', at: node }),
   }
 }
 
@@ -161,7 +161,7 @@ export function analyzeInSubquery(
 ): Expr {
   verifyOutsideOfMatch(state, valueNode)
   const value = state.analyze(valueNode)
-  const query = analyzeSubquery(state, subquery, { place: 'in', at: node })
+  const query = analyzeSubquery(state, subquery, { position: 'in', at: node })
   const compared = comparedWith(state, node, value, query)
   if (!isComparable(compared.type)) {
     throw errorAt(
@@ -204,7 +204,7 @@ export function joinedByEquality(term: Expr): Expr {
 export function analyzeQuantified(state: ExpressionState, node: QuantifiedComparisonExpression): Expr {
   const value = state.analyze(node.value)
   const isIn = node.operator === '=' ? node.quantifier !== 'ALL' : node.operator === '<>' && node.quantifier === 'ALL'
-  const subquery = analyzeSubquery(state, node.subquery, isIn ? { place: 'in', at: node } : { place: 'rows' })
+  const subquery = analyzeSubquery(state, node.subquery, isIn ? { position: 'in', at: node } : { position: 'rows' })
   const { type, ...compared } = comparedWith(state, node, value, subquery)
   const query = isIn && subquery.correlated ? equalToThemselves(compared.query, compared.value) : compared.query
   const ordered = node.operator !== '=' && node.operator !== '<>'

@@ -242,11 +242,11 @@ export function exprKey(expr: Expr): string {
       return `${expr.function.name}(${expr.distinct ? 'distinct ' : ''}${keys(expr.arguments)} order ${sortKeysKey(expr.orderBy)} filter ${expr.filter ? exprKey(expr.filter) : ''})`
     case 'window': {
       const { frame } = expr
-      const ends = frame && [
+      const frameTexts = frame && [
         frame.type,
         ...[frame.start, frame.end].map((end) => `${end.type}${end.value ? exprKey(end.value) : ''}`),
       ]
-      return `${expr.function.name}(${expr.distinct ? 'distinct ' : ''}${keys(expr.arguments)}${expr.ignoreNulls ? ' ignore' : ''} order ${sortKeysKey(expr.argumentOrder)} filter ${expr.filter ? exprKey(expr.filter) : ''}) over (${keys(expr.partitionBy)} order ${sortKeysKey(expr.orderBy)} ${ends?.join(' ') ?? ''})`
+      return `${expr.function.name}(${expr.distinct ? 'distinct ' : ''}${keys(expr.arguments)}${expr.ignoreNulls ? ' ignore' : ''} order ${sortKeysKey(expr.argumentOrder)} filter ${expr.filter ? exprKey(expr.filter) : ''}) over (${keys(expr.partitionBy)} order ${sortKeysKey(expr.orderBy)} ${frameTexts?.join(' ') ?? ''})`
     }
     case 'case':
       return `case ${expr.branches.map(({ when, then }) => `${exprKey(when)}:${exprKey(then)}`).join(',')} else ${expr.otherwise ? exprKey(expr.otherwise) : ''}`

@@ -9,7 +9,7 @@ interface Given {
 }
 
 /** The number of fractional digits that DuckDB's decimal always holds besides the integer digits. */
-const PLACES = 15
+const MAX_DECIMALS = 15
 
 /**
  * Renders `format` with a constant pattern, if it contains only plain `%s`, `%d` and `%.2f`, one for each value, and
@@ -18,14 +18,14 @@ const PLACES = 15
 export function constantFormat(pattern: string, values: readonly Given[]): Sql | undefined {
   const parts: Sql[] = []
   let next = 0
-  for (const [part, places, conversion] of pattern.matchAll(/%(?:\.(\d{1,2}))?([sdf])|%%|[^%]+|%/g)) {
+  for (const [part, decimals, conversion] of pattern.matchAll(/%(?:\.(\d{1,2}))?([sdf])|%%|[^%]+|%/g)) {
     if (part === '%') return undefined
     if (conversion === undefined) {
       parts.push(literal(part === '%%' ? '%' : part))
       continue
     }
     const value = values[next++]
-    const digits = places === undefined ? undefined : Number(places)
+    const digits = decimals === undefined ? undefined : Number(decimals)
     const text = value && converted(value, conversion, digits)
     if (text === undefined) return undefined
     // Also cuts the text of NULL, where the precision is a number of characters.
@@ -35,18 +35,18 @@ export function constantFormat(pattern: string, values: readonly Given[]): Sql |
   return next === values.length && parts.length > 0 ? sql`concat(${joined(parts, ', ')})` : undefined
 }
 
-function converted({ x, type, generally }: Given, conversion: string, places: number | undefined): Sql | undefined {
+function converted({ x, type, generally }: Given, conversion: string, decimals: number | undefined): Sql | undefined {
   switch (type.kind) {
     case 'varchar':
-      return conversion === 's' && places === undefined ? x : undefined
+      return conversion === 's' && decimals === undefined ? x : undefined
     case 'tinyint':
     case 'smallint':
     case 'integer':
     case 'bigint':
-      return conversion !== 'f' && places === undefined ? sql`CAST(${x} AS VARCHAR)` : undefined
+      return conversion !== 'f' && decimals === undefined ? sql`CAST(${x} AS VARCHAR)` : undefined
     case 'double': {
-      const digits = places ?? 6
-      if (conversion !== 'f' || digits > PLACES) return undefined
+      const digits = decimals ?? 6
+      if (conversion !== 'f' || digits > MAX_DECIMALS) return undefined
       // Rounds Java's digits half up; the sign stays even before zeros.
       const rounded = sql`CAST(CAST(CAST(abs(${x}) AS VARCHAR) AS DECIMAL(38, ${integer(digits)})) AS VARCHAR)`
       const signed = sql`CASE WHEN ${x} < 0 THEN '-' ELSE '' END || ${rounded}`

@@ -8,7 +8,7 @@ const BAD_OFFSET = literal('INVALID_WINDOW_FRAME: Window frame offset value must
 /** More rows than any input has. DuckDB adds the offset to a row number, and the sum must fit 64 bits. */
 const MOST_ROWS = 1n << 62n
 
-export const FRAME_ENDS = {
+export const FRAME_BOUNDS = {
   UNBOUNDED_PRECEDING: sql`UNBOUNDED PRECEDING`,
   PRECEDING: sql`PRECEDING`,
   CURRENT_ROW: sql`CURRENT ROW`,

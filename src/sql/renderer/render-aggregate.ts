@@ -7,7 +7,7 @@ import { code, EMPTY, integer, isEmpty, joined, sql, type Sql } from '../../duck
 import { duckdbType, isFine } from '../types/duckdb-representation.ts'
 import { isFloating } from '../types/sql-type.ts'
 import { clauses as joinedClauses } from './block.ts'
-import { FRAME_ENDS, frameOffset } from './frame-offset.ts'
+import { FRAME_BOUNDS, frameOffset } from './frame-offset.ts'
 import { narrowProduct } from './narrow-sum.ts'
 import { renderArgument, renderExpr } from './render-expression.ts'
 import { balanced, type RenderState } from './render-state.ts'
@@ -88,7 +88,7 @@ export function renderWindow(state: RenderState, call: WindowExpr): Sql {
   // DuckDB returns a negative count for a frame that starts after its end.
   const countsRows = call.function.name === 'count' && call.arguments.length === 0
   const maybeNegative = countsRows && frame?.start.value !== undefined && frame.end.value !== undefined
-  const render = (order: Sql, ends: Sql): Sql => {
+  const render = (order: Sql, frameText: Sql): Sql => {
     const text = call.function.render({
       args: aggregated(state, call),
       session: state.session,
@@ -99,7 +99,7 @@ export function renderWindow(state: RenderState, call: WindowExpr): Sql {
         over: joinedClauses([
           partition.length === 0 ? EMPTY : sql`PARTITION BY ${joined(partition, ', ')}`,
           isEmpty(order) ? EMPTY : sql`ORDER BY ${order}`,
-          ends,
+          frameText,
         ]),
         ignoreNulls: call.ignoreNulls,
       },
@@ -168,7 +168,7 @@ function renderFrameEnd(
   { type: which, value }: FrameEnd,
   orderBy: readonly ExprSortKey[],
 ): Sql {
-  const end = FRAME_ENDS[which]
+  const end = FRAME_BOUNDS[which]
   if (value === undefined) return end
   return sql`${frameOffset(type, value, renderExpr(state, value), orderBy[0]?.value.type)} ${end}`
 }

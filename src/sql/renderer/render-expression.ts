@@ -292,23 +292,23 @@ function renderHalves(
 
 /**
  * A condition of WHERE or ON, as conjuncts. NULL counts as false, which permits plain comparisons of numbers.
- * @param place `overFiltered`: a WHERE around a SELECT that has removed rows
+ * @param clause `overFiltered`: a WHERE around a SELECT that has removed rows
  */
 export function renderConjuncts(
   state: RenderState,
   exprs: readonly Expr[],
   sides: Sides,
-  place: 'on' | 'where' | 'overFiltered' = 'on',
+  clause: 'on' | 'where' | 'overFiltered' = 'on',
 ): readonly Sql[] {
   const terms = guardedKeys(exprs.flatMap(termsOf).map(joinedByEquality), sides)
   // The engine turns a query in IN into a join; a term that may fail would move below it, to rows that the list
   // removes.
-  const asQueries = place !== 'on' && state.outerColumns.size === 0 && !terms.some(mayRaiseOfRow)
+  const asQueries = clause !== 'on' && state.outerColumns.size === 0 && !terms.some(mayRaiseOfRow)
   return guarded(
     state,
     terms.map((expr) => ({ expr, text: renderCondition(state, expr, asQueries) })),
     sides,
-    place === 'overFiltered',
+    clause === 'overFiltered',
   )
 }
 

@@ -1,7 +1,7 @@
 import type { BoundFrame, FrameEnd } from '../analyzer/tree.ts'
 import { integer, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { isFine } from '../types/duckdb-representation.ts'
-import { FRAME_ENDS } from './frame-offset.ts'
+import { FRAME_BOUNDS } from './frame-offset.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
 /** A frame and the rows that use it; the first matching condition applies. */
@@ -42,13 +42,15 @@ export function dayLength(type: SqlType): bigint {
  */
 export function timeFrames(frame: TimeFrame, day: bigint): readonly FrameOfRows[] {
   const { start, end } = frame
-  const starts = beyondMidnight(frame, start, day)
-  const ends = beyondMidnight(frame, end, day)
+  const crossesStart = beyondMidnight(frame, start, day)
+  const crossesEnd = beyondMidnight(frame, end, day)
   const [from, to] = [moved(start, day), moved(end, day)]
   return [
-    ...(starts && ends ? [{ when: sql`${starts} AND ${ends}`, frame: between(from, to, day) }] : []),
-    ...(starts ? [{ when: starts, frame: between(from, end, day) }] : []),
-    ...(ends ? [{ when: ends, frame: between(start, to, day) }] : []),
+    ...(crossesStart && crossesEnd
+      ? [{ when: sql`${crossesStart} AND ${crossesEnd}`, frame: between(from, to, day) }]
+      : []),
+    ...(crossesStart ? [{ when: crossesStart, frame: between(from, end, day) }] : []),
+    ...(crossesEnd ? [{ when: crossesEnd, frame: between(start, to, day) }] : []),
     { when: undefined, frame: between(start, end, day) },
   ]
 }
@@ -75,6 +77,6 @@ function between(start: TimeEnd, end: TimeEnd, day: bigint): Sql {
 }
 
 function endText({ type, offset }: TimeEnd): Sql {
-  const end = FRAME_ENDS[type]
+  const end = FRAME_BOUNDS[type]
   return offset === undefined ? end : sql`${offset} ${end}`
 }

@@ -100,7 +100,7 @@ function requireNoTransaction({ session }: StatementInput): void {
 type NamesProperty = SetSession | ResetSession | SessionPropertyValue
 
 /** The node whose position errors show; for SET SESSION Trino shows the position of the value. */
-function placeOf(node: NamesProperty): { readonly span: Span } {
+function faultyNode(node: NamesProperty): { readonly span: Span } {
   return node.kind === 'SetSession' ? node.value : node
 }
 
@@ -113,7 +113,7 @@ function propertyOf(input: StatementInput, node: NamesProperty): SessionProperty
   if (parts.length === 2) {
     const catalog = parts[0]!
     if (!input.metadata.catalogs().includes(catalog)) {
-      throw errorAt(input, placeOf(node), 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+      throw errorAt(input, faultyNode(node), 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
     }
     // Catalogs have no properties of their own.
     return undefined
@@ -123,7 +123,7 @@ function propertyOf(input: StatementInput, node: NamesProperty): SessionProperty
 
 function fail(input: StatementInput, node: NamesProperty): never {
   const name = node.name.parts.map((part) => part.value.toLowerCase()).join('.')
-  throw errorAt(input, placeOf(node), 'INVALID_SESSION_PROPERTY', `Session property '${name}' does not exist`)
+  throw errorAt(input, faultyNode(node), 'INVALID_SESSION_PROPERTY', `Session property '${name}' does not exist`)
 }
 
 const propertyTypes = { boolean: BOOLEAN, bigint: BIGINT, integer: INTEGER, double: DOUBLE, varchar: VARCHAR } as const

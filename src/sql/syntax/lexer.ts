@@ -9,8 +9,8 @@ import { keywords, longestKeyword } from './keywords.ts'
  */
 export interface Tokens {
   readonly types: readonly string[]
-  readonly starts: readonly number[]
-  readonly ends: readonly number[]
+  readonly startOffsets: readonly number[]
+  readonly endOffsets: readonly number[]
   /** The position where the text nests too deeply; the lexer stopped there. */
   readonly tooDeepAt?: number
 }
@@ -257,8 +257,8 @@ function unrecognized(text: string, at: number, scan: Scan): string {
  */
 export function tokenize(text: string): Tokens {
   const types: string[] = []
-  const starts: number[] = []
-  const ends: number[] = []
+  const startOffsets: number[] = []
+  const endOffsets: number[] = []
   const scan = startScan()
   let open = 0
   let at = skipBlank(text, 0, scan)
@@ -266,16 +266,16 @@ export function tokenize(text: string): Tokens {
     tick()
     const type = scanToken(text, at, scan)
     types.push(type)
-    starts.push(at)
-    ends.push(scan.end)
+    startOffsets.push(at)
+    endOffsets.push(scan.end)
     if (type === '(' || type === '[') open++
     else if (type === ')' || type === ']') open = Math.max(0, open - 1)
     if (type === 'UNRECOGNIZED') break
-    if (open > MAX_DEPTH) return { types, starts, ends, tooDeepAt: at }
+    if (open > MAX_DEPTH) return { types, startOffsets, endOffsets, tooDeepAt: at }
     at = skipBlank(text, scan.end, scan)
   }
   types.push('EOF')
-  starts.push(text.length)
-  ends.push(text.length)
-  return { types, starts, ends }
+  startOffsets.push(text.length)
+  endOffsets.push(text.length)
+  return { types, startOffsets, endOffsets }
 }

@@ -131,8 +131,8 @@ function parseJsonObjectMember(cursor: TokenCursor): JsonObjectMember {
   const { start } = cursor
   if (cursor.is('KEY')) {
     const next = cursor.peek(1)
-    const ends = next === 'VALUE' ? cursor.peek(2) !== 'VALUE' : false
-    if (!ends && ![':', '.', '[', '+', '-', '*', '/', '%', '||', 'AT', '->'].includes(next)) cursor.advance()
+    const isKeyName = next === 'VALUE' ? cursor.peek(2) !== 'VALUE' : false
+    if (!isKeyName && ![':', '.', '[', '+', '-', '*', '/', '%', '||', 'AT', '->'].includes(next)) cursor.advance()
   }
   const key = cursor.rules.expression(cursor)
   if (!cursor.accept('VALUE')) cursor.expect(':')

@@ -249,8 +249,8 @@ const continuesName = tokenSet('. ( [ -> = <> < <= > >= + - * / % || AND OR IS I
 function parseGroupingSet(cursor: TokenCursor): Expression[] {
   if (!cursor.is('(') || cursor.holdsQuery()) return [parseExpression(cursor)]
   const after = cursor.peek(cursor.closeOf(cursor.index) - cursor.index + 1)
-  if (!endsGroupingSet.has(after)) return [parseExpression(cursor)]
+  if (!afterGroupingSet.has(after)) return [parseExpression(cursor)]
   return cursor.parenthesized(() => (cursor.is(')') ? [] : cursor.list(parseExpression)))
 }
 
-const endsGroupingSet = tokenSet(', ) ; EOF HAVING WINDOW ORDER OFFSET LIMIT FETCH UNION EXCEPT INTERSECT WITH')
+const afterGroupingSet = tokenSet(', ) ; EOF HAVING WINDOW ORDER OFFSET LIMIT FETCH UNION EXCEPT INTERSECT WITH')

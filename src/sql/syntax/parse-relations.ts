@@ -130,13 +130,13 @@ function isClause(cursor: TokenCursor): boolean {
   }
 }
 
-/** Parses an alias, with or without AS. @param endsHere recognizes further words that begin the next clause */
+/** Parses an alias, with or without AS. @param isEnd recognizes further words that begin the next clause */
 export function parseOptionalAlias(
   cursor: TokenCursor,
-  endsHere?: (cursor: TokenCursor) => boolean,
+  isEnd?: (cursor: TokenCursor) => boolean,
 ): Identifier | undefined {
   if (cursor.accept('AS')) return parseIdentifier(cursor)
-  if (!cursor.isIdentifier() || isClause(cursor) || endsHere?.(cursor)) return undefined
+  if (!cursor.isIdentifier() || isClause(cursor) || isEnd?.(cursor)) return undefined
   return parseIdentifier(cursor)
 }
 
@@ -151,9 +151,9 @@ function parseAliased(
   cursor: TokenCursor,
   relation: Relation,
   start: number,
-  endsHere: (cursor: TokenCursor) => boolean,
+  isEnd: (cursor: TokenCursor) => boolean,
 ): Relation {
-  const alias = parseOptionalAlias(cursor, endsHere)
+  const alias = parseOptionalAlias(cursor, isEnd)
   if (alias === undefined) return relation
   const columnNames = cursor.is('(') ? parseColumnAliases(cursor) : undefined
   return { kind: 'AliasedRelation', span: cursor.span(start), relation, alias, columnNames }

@@ -95,8 +95,8 @@ export function parseWordyCall(cursor: TokenCursor): Expression | undefined {
   const isPosition = cursor.type === 'POSITION'
   const separator = isPosition ? 'IN' : 'FROM'
   // The separator before any comma decides; `position(x IN (1, 2))` is a POSITION as well.
-  const place = findSeparator(cursor, separator)
-  if (place === -1) return undefined
+  const separatorAt = findSeparator(cursor, separator)
+  if (separatorAt === -1) return undefined
   const { valueExpression } = cursor.rules
   cursor.advance()
   const nameSpan = cursor.span(start)

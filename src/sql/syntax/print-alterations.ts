@@ -40,7 +40,8 @@ export function printAlteration(printer: Printer, node: AlterationStatement): st
     }
     case 'AddColumn': {
       const { position } = node
-      const place = position?.position === 'AFTER' ? `AFTER ${printIdentifier(position.column)}` : position?.position
+      const positionText =
+        position?.position === 'AFTER' ? `AFTER ${printIdentifier(position.column)}` : position?.position
       return phrase(
         'ALTER TABLE',
         ifExists(node.tableExists),
@@ -48,7 +49,7 @@ export function printAlteration(printer: Printer, node: AlterationStatement): st
         'ADD COLUMN',
         ifNotExists(node.columnNotExists),
         printColumn(printer, node.column),
-        place,
+        positionText,
       )
     }
     case 'RenameColumn':

@@ -87,14 +87,14 @@ function without(text: string, lowerValue: string, value: string): string {
   const lower = text.toLowerCase()
   // Some letters change length with their case, so that positions differ; then only the exact case is found.
   const isAlike = lower.length === text.length && lowerValue.length === value.length
-  const [place, wanted] = isAlike ? [lower, lowerValue] : [text, value]
+  const [searched, wanted] = isAlike ? [lower, lowerValue] : [text, value]
   const beginning = wanted.slice(0, BEGINNING)
   let cleaned = ''
   let from = 0
-  for (let at = place.indexOf(beginning); at >= 0; at = place.indexOf(beginning, from)) {
+  for (let at = searched.indexOf(beginning); at >= 0; at = searched.indexOf(beginning, from)) {
     cleaned += text.slice(from, at) + REDACTED
     from = at + beginning.length
-    while (from - at < wanted.length && place.charCodeAt(from) === wanted.charCodeAt(from - at)) from++
+    while (from - at < wanted.length && searched.charCodeAt(from) === wanted.charCodeAt(from - at)) from++
   }
   return from === 0 ? text : cleaned + text.slice(from)
 }

@@ -107,16 +107,16 @@ export class TokenCursor {
 
   /** The offset at which the current token begins. */
   get start(): number {
-    return this.tokens.starts[this.index]!
+    return this.tokens.startOffsets[this.index]!
   }
 
   startOf(index: number): number {
-    return this.tokens.starts[index]!
+    return this.tokens.startOffsets[index]!
   }
 
   /** The offset at which the previous token ended. */
   get lastEnd(): number {
-    return this.index === 0 ? 0 : this.tokens.ends[this.index - 1]!
+    return this.index === 0 ? 0 : this.tokens.endOffsets[this.index - 1]!
   }
 
   /** The type of the token `ahead` positions further; EOF past the end. */
@@ -127,7 +127,7 @@ export class TokenCursor {
   textOf(index: number): string {
     return this.tokens.types[index] === 'EOF'
       ? '<EOF>'
-      : this.text.slice(this.tokens.starts[index], this.tokens.ends[index])
+      : this.text.slice(this.tokens.startOffsets[index], this.tokens.endOffsets[index])
   }
 
   /** The span from `start` to the end of the previous token. */

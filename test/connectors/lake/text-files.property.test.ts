@@ -231,11 +231,11 @@ describe('The lake', () => {
         csvFile.filter(({ rows }) => rows.length < 100),
         damage,
         async ({ content, delimiter }, { at, remove, insert }) => {
-          const place = content.length === 0 ? 0 : at % content.length
+          const index = content.length === 0 ? 0 : at % content.length
           const damaged = Buffer.concat([
-            content.subarray(0, place),
+            content.subarray(0, index),
             Buffer.from(insert, 'latin1'),
-            content.subarray(place + remove),
+            content.subarray(index + remove),
           ])
           const found = await readTable([damaged], 'csv')
           if (!found) return

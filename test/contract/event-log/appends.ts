@@ -151,7 +151,9 @@ export const appendTests: readonly ContractTest[] = [
       const before = await log.tip()
       const tooLarge = randomBytes(6_800_000).toString('base64')
       await expect(log.append('huge', 0, [anEvent({ tooLarge })])).rejects.toBeInstanceOf(TooLarge)
-      expect((await log.tip()).at.map((place) => place.offset)).toEqual(before.at.map((place) => place.offset))
+      expect((await log.tip()).at.map((position) => position.offset)).toEqual(
+        before.at.map((position) => position.offset),
+      )
       acknowledged.push(await log.append('huge', 0, events(1)))
       expectKept(await audit(fixture), acknowledged)
       const [found] = await collect((await fixture.open()).readStream('large'))
@@ -231,8 +233,8 @@ export const appendTests: readonly ContractTest[] = [
       expect(Math.max(...few.map((batch) => batch.length))).toBeLessThanOrEqual(7)
       expect(few.flat().toSorted()).toEqual([...seen, ...seen].toSorted())
       await Promise.all([elsewhere.stop(), here.stop()])
-      expect(elsewhere.checkpoint.at.map((place) => place.offset)).toEqual(
-        (await log.tip()).at.map((place) => place.offset),
+      expect(elsewhere.checkpoint.at.map((position) => position.offset)).toEqual(
+        (await log.tip()).at.map((position) => position.offset),
       )
     },
   },
@@ -267,10 +269,10 @@ export const appendTests: readonly ContractTest[] = [
       const from = { logId: '', at: Array.from({ length: fixture.partitions }, () => ({ offset: 0n })) }
       const watching = follower.subscribe(from, async (batch) => {
         for (const event of batch) {
-          const { page, place } = event.data as { page?: number; place?: PageOffset }
+          const { page, position } = event.data as { page?: number; position?: PageOffset }
           if (page === undefined) continue
           seen++
-          const bytes = await follower.readPage(event.stream, page, place)
+          const bytes = await follower.readPage(event.stream, page, position)
           if (bytes === undefined || Buffer.from(bytes).toString() !== `[["${event.stream}",${page}]]`)
             missing.push(`${event.stream}/${page}`)
         }
@@ -278,8 +280,8 @@ export const appendTests: readonly ContractTest[] = [
       const publish = async (stream: string): Promise<void> => {
         for (let token = 0; token < 10; token++) {
           const page = { token, bytes: Buffer.from(`[["${stream}",${token}]]`) }
-          const { places, beside } = await log.keepPages(stream, [page])
-          await log.append(stream, token, [anEvent({ page: token, place: places[0] })], beside)
+          const { offsets, beside } = await log.keepPages(stream, [page])
+          await log.append(stream, token, [anEvent({ page: token, position: offsets[0] })], beside)
         }
       }
       await Promise.all(['a', 'b', 'c'].map(publish))

@@ -322,7 +322,7 @@ export const faultTests: readonly ContractTest[] = [
       if (fixture.technology === 'postgres') expect(await log.readPage('s', 0)).toBeUndefined()
       const kept = await log.keepPages('s', [{ token: 0, bytes: Buffer.from('of the living') }])
       await log.append('s', 1, events(1), kept.beside)
-      expect(Buffer.from((await log.readPage('s', 0, kept.places[0]))!).toString()).toBe('of the living')
+      expect(Buffer.from((await log.readPage('s', 0, kept.offsets[0]))!).toString()).toBe('of the living')
     },
   },
   {
@@ -402,8 +402,8 @@ async function putAs(
   const store = await fixture.store()
   const partition = store.partitionOf(stream)
   const seen = (await log.tip()).at[partition]!
-  const place = { offset: seen.offset, state: await new LogReader(store).stateAt(partition, seen.offset) }
-  const { epoch, writer, number } = place.state
+  const position = { offset: seen.offset, state: await new LogReader(store).stateAt(partition, seen.offset) }
+  const { epoch, writer, number } = position.state
   const time = new Date().toISOString()
   const sealed = sealEvent(anEvent(), { stream, sequence, epoch, time, prevhash: '' })
   const batch: RecordBatch = {
@@ -411,7 +411,7 @@ async function putAs(
     kind: 'event',
     epoch,
     writer,
-    seen: place,
+    seen: position,
     records: [
       {
         number: numberAfter(number),

@@ -208,8 +208,8 @@ export const readerTests: readonly ContractTest[] = [
           }
           expect(found.toSorted()).toEqual(below.map(({ hash }) => hash).toSorted())
           expect(next.at.map(({ offset }) => offset)).toEqual(bound.at.map(({ offset }) => offset))
-          for (const [partition, place] of next.at.entries())
-            expect(sameState(place.state, bound.at[partition]!.state)).toBe(true)
+          for (const [partition, position] of next.at.entries())
+            expect(sameState(position.state, bound.at[partition]!.state)).toBe(true)
         }
       for (const stream of ['s0', 's1', 's2']) {
         const reported: number[] = []
@@ -230,7 +230,7 @@ export function withOtherData(text: string): string {
 
 /** The checkpoint as a restarted process reads it from storage. */
 function plain(checkpoint: Checkpoint): Checkpoint {
-  return { logId: checkpoint.logId, at: checkpoint.at.map((place) => ({ ...place })) }
+  return { logId: checkpoint.logId, at: checkpoint.at.map((position) => ({ ...position })) }
 }
 
 /**

@@ -15,12 +15,12 @@ export const resultPageTests: readonly ContractTest[] = [
       const log = await fixture.open()
       await log.claim(me)
       const made = [Buffer.alloc(0), Buffer.from([0, 255, 10, 9, 92]), Buffer.from('[["ü"]]'), randomBytes(1 << 20)]
-      const places = await publish(log, 's', made)
+      const offsets = await publish(log, 's', made)
       const single = await publish(log, 't', [Buffer.from('alone')])
       await log.close()
       const later = await fixture.open()
       for (const [token, bytes] of made.entries()) {
-        const found = await later.readPage('s', token, places[token])
+        const found = await later.readPage('s', token, offsets[token])
         expect(Buffer.compare(Buffer.from(found!), bytes), `page ${token}`).toBe(0)
       }
       expect(Buffer.from((await later.readPage('t', 0, single[0]))!).toString()).toBe('alone')
@@ -34,7 +34,7 @@ export const resultPageTests: readonly ContractTest[] = [
       await log.claim(me)
       const text = (stream: number, token: number): string => `[["page ${token} of ${stream}"]]`
       const streams = Array.from({ length: 40 }, (_, stream) => stream)
-      const places = await Promise.all(
+      const offsets = await Promise.all(
         streams.map((stream) =>
           publish(
             log,
@@ -46,7 +46,7 @@ export const resultPageTests: readonly ContractTest[] = [
       const reader = await fixture.open()
       for (const stream of streams)
         for (const token of [0, 1, 2]) {
-          const found = await reader.readPage(`s${stream}`, token, places[stream]![token])
+          const found = await reader.readPage(`s${stream}`, token, offsets[stream]![token])
           expect(Buffer.from(found!).toString()).toBe(text(stream, token))
         }
     },
@@ -65,9 +65,9 @@ export const resultPageTests: readonly ContractTest[] = [
       await new Promise((resolve) => setTimeout(resolve, 1500))
       expect(done).toBe(false)
       proxy.accept()
-      const [place] = await within(patience.ms, published)
+      const [offset] = await within(patience.ms, published)
       const reader = await fixture.open()
-      expect(Buffer.from((await reader.readPage('s', 0, place))!).toString()).toBe('late')
+      expect(Buffer.from((await reader.readPage('s', 0, offset))!).toString()).toBe('late')
     },
   },
   {
@@ -135,8 +135,8 @@ async function publish(
     stream,
     pages.map((bytes, token) => ({ token, bytes })),
   )
-  await log.append(stream, 0, [anEvent({ places: kept.places })], kept.beside)
-  return kept.places
+  await log.append(stream, 0, [anEvent({ offsets: kept.offsets })], kept.beside)
+  return kept.offsets
 }
 
 /** The raw messages of the topic. */

@@ -13,9 +13,9 @@ it('the acceptance queue starts statements at once while slots are free, then al
   const [first, second] = [queue.take(flood, 10), queue.take(flood, 10)]
   expect(typeof first === 'function' && typeof second === 'function').toBe(true)
   const order: string[] = []
-  const ends: (() => void)[] = []
+  const releases: (() => void)[] = []
   const wait = (name: string, owner: typeof ana): void =>
-    void Promise.resolve(queue.take(owner, 10)).then((end) => (order.push(name), ends.push(end)))
+    void Promise.resolve(queue.take(owner, 10)).then((end) => (order.push(name), releases.push(end)))
   for (let index = 0; index < 40; index++) wait(`flood ${index}`, flood)
   wait('ana', ana)
   await vi.advanceTimersByTimeAsync(1)
@@ -24,7 +24,7 @@ it('the acceptance queue starts statements at once while slots are free, then al
   ;(first as () => void)()
   await vi.advanceTimersByTimeAsync(1)
   expect(order).toEqual(['ana'])
-  ends[0]!()
+  releases[0]!()
   await vi.advanceTimersByTimeAsync(1)
   expect(order).toEqual(['ana', 'flood 0'])
 })
@@ -44,10 +44,10 @@ it('the acceptance queue keeps slots free for other users when one user has many
 it('the acceptance queue runs few long statements at once, and short ones beside them', async () => {
   const queue = createAcceptanceQueue({ ...LONG, atOnce: 20, waiting: 100, waitingOfUser: 3, waitMs: 1000 })
   const order: string[] = []
-  const ends = new Map<string, () => void>()
+  const releases = new Map<string, () => void>()
   const take = (name: string, owner: typeof ana, bytes: number): void =>
     void Promise.resolve(queue.take(owner, bytes)).then(
-      (end) => (order.push(name), ends.set(name, end)),
+      (end) => (order.push(name), releases.set(name, end)),
       () => order.push(`${name} refused`),
     )
   for (let index = 0; index < 6; index++) take(`long ${index}`, flood, 1000)
@@ -60,14 +60,14 @@ it('the acceptance queue runs few long statements at once, and short ones beside
     'short of the same',
   ])
   expect(order).toContain('long 5 refused')
-  ends.get('long 0')!()
+  releases.get('long 0')!()
   await vi.advanceTimersByTimeAsync(1)
-  ends.get('long 1')!()
+  releases.get('long 1')!()
   await vi.advanceTimersByTimeAsync(1)
   expect(order).toContain('long of ana')
-  for (const end of ends.values()) end()
+  for (const end of releases.values()) end()
   await vi.advanceTimersByTimeAsync(1)
-  for (const end of ends.values()) end()
+  for (const end of releases.values()) end()
   await vi.advanceTimersByTimeAsync(2000)
   expect(order.filter((name) => name.endsWith('refused'))).toEqual(['long 5 refused'])
   expect(typeof queue.take(flood, 10)).toBe('function')

@@ -112,9 +112,9 @@ describe('The file of property rules', () => {
   it('gives the same rules when it is read in slices', async () => {
     const many = Array.from({ length: 350 }, (_, n) => set(`${n + 1}s`, { user: n % 3 === 0 ? 'ana' : `u${n}` }))
     const text = JSON.stringify([...many, { sessionProperties: { no_such_property: 'x' } }])
-    let turns = 0
-    const read = await readPropertyRulesInSlices(text, async () => void turns++)
-    expect(turns).toBeGreaterThanOrEqual(5)
+    let slices = 0
+    const read = await readPropertyRulesInSlices(text, async () => void slices++)
+    expect(slices).toBeGreaterThanOrEqual(5)
     const whole = readPropertyRules(text)
     expect(JSON.stringify(read)).toBe(JSON.stringify(whole))
     const of = (rules: typeof read) =>

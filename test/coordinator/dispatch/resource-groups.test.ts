@@ -7,31 +7,31 @@ import type { GroupSlot, ResourceGroups } from '../../../src/coordinator/dispatc
 /** Queries that enter and leave; `admitted` has them in the order of their admission. */
 function createRunners(groups: ResourceGroups) {
   const admitted: string[] = []
-  const places = new Map<string, GroupSlot>()
-  const admit = (name: string, place: GroupSlot): void => {
+  const slots = new Map<string, GroupSlot>()
+  const admit = (name: string, slot: GroupSlot): void => {
     admitted.push(name)
-    places.set(name, place)
+    slots.set(name, slot)
   }
   return {
     admitted,
     get running() {
-      return places.size
+      return slots.size
     },
     get fresh() {
-      return [...places.keys()].filter((name) => name.startsWith('new')).length
+      return [...slots.keys()].filter((name) => name.startsWith('new')).length
     },
     enter(name: string, recovered = false, owner = ANA): void {
       const free = groups.tryEnter(entrantOf({ recovered, owner }))
       if (free) return admit(name, free)
       const waiting = groups.enter(entrantOf({ recovered, owner }))
-      void waiting.slot.then((place) => place && admit(name, place))
+      void waiting.slot.then((slot) => slot && admit(name, slot))
     },
-    occupy: (name: string) => void places.set(name, groups.occupy(entrantOf())),
+    occupy: (name: string) => void slots.set(name, groups.occupy(entrantOf())),
     /** Ends the query that runs longest. */
     end(): void {
-      const [first] = places
+      const [first] = slots
       if (!first) return
-      places.delete(first[0])
+      slots.delete(first[0])
       first[1].release()
     },
   }

@@ -12,12 +12,13 @@ const at = (offset: number, partition = 0): Position => ({ partition, offset: Bi
 /** A retention over read models that have applied all events below an offset. */
 function bed(offset: number, logHasIndex: boolean) {
   const world = { offset, reported: [] as string[] }
-  const places: LogPositions = {
+  const positions: LogPositions = {
     add: (stream, { first, last }) => world.reported.push(`${stream} ${first.offset}-${last.offset}`),
-    projected: (isBelow) => world.reported.push(`below ${[0, 1, 2, 3].filter((place) => isBelow(at(place))).length}`),
+    projected: (isBelow) =>
+      world.reported.push(`below ${[0, 1, 2, 3].filter((position) => isBelow(at(position))).length}`),
   }
   const committed = (): Checkpoint => ({ logId: 'l', at: [{ ...beginning().at[0]!, offset: BigInt(world.offset) }] })
-  return { world, ...createQueryRetention({ committed, positions: places, logHasIndex }) }
+  return { world, ...createQueryRetention({ committed, positions, logHasIndex }) }
 }
 
 const queryAt = (first: Position | undefined, last: Position | undefined) =>

@@ -8,8 +8,8 @@ import { createStatementBed, literals, MemoryLog } from '../../support/statement
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-async function quiet(turns = 20): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) await settled()
+async function quiet(passes = 20): Promise<void> {
+  for (let pass = 0; pass < passes; pass++) await settled()
 }
 
 /** A statement that changes the session: it stays open until a client follows it. */
@@ -52,7 +52,7 @@ describe('A statement with a too large plan, text or failure', () => {
   it.each([
     ['with the first event', 0],
     ['after the first event', 1],
-  ])('fails when the log refuses its plan %s', async (_name, turnsOfAnalysis) => {
+  ])('fails when the log refuses its plan %s', async (_name, analysisSteps) => {
     const log = new MemoryLog()
     log.refuse = (_stream, events) =>
       events.some(({ type }) => type === 'QueryPlanned') ? new TooLarge(9_000_000, 8_000_000) : undefined
@@ -60,7 +60,7 @@ describe('A statement with a too large plan, text or failure', () => {
       log,
       async analyze() {
         // After this time the first event is appended alone, without the plan.
-        if (turnsOfAnalysis > 0) await new Promise((resolve) => setTimeout(resolve, 30))
+        if (analysisSteps > 0) await new Promise((resolve) => setTimeout(resolve, 30))
         return literals
       },
     })
@@ -174,7 +174,7 @@ describe('Slots of a resource group', () => {
           const submitted = bed.submit(String(index)).catch(() => undefined)
           const execution = bed.executions.at(-1)!
           if (cancel !== undefined) {
-            for (let turn = 0; turn < cancel; turn++) await scheduler.schedule(Promise.resolve(), 'cancel')
+            for (let pass = 0; pass < cancel; pass++) await scheduler.schedule(Promise.resolve(), 'cancel')
             await execution.cancel().catch(() => {})
           }
           await submitted
@@ -190,7 +190,7 @@ describe('Slots of a resource group', () => {
           await settled()
           await scheduler.waitAll()
         }
-        for (let turn = 0; turn < 10; turn++) {
+        for (let pass = 0; pass < 10; pass++) {
           await settled()
           await scheduler.waitAll()
         }

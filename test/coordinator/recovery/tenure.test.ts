@@ -15,8 +15,8 @@ function bed() {
     log: {
       async tip() {
         if (world.epochOfLog === undefined) throw new LogUnavailable('away')
-        const [place] = beginning().at
-        return { logId: 'l', at: [{ ...place!, state: { ...place!.state, epoch: world.epochOfLog } }] }
+        const [position] = beginning().at
+        return { logId: 'l', at: [{ ...position!, state: { ...position!.state, epoch: world.epochOfLog } }] }
       },
       fenced: new Promise((resolve) => (fence = resolve)),
     },

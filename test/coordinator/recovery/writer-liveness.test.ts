@@ -10,10 +10,10 @@ import { createAuthority } from '../../support/certificates.ts'
 
 const writer: WriterAddress = { epoch: 3, writer: 'w3', address: 'http://a:1', ended: false, takeOvers: [] }
 
-function livenessOf(given: { place?: WriterAddress | undefined; deadWriter?: string; own?: string } = {}) {
+function livenessOf(given: { address?: WriterAddress | undefined; deadWriter?: string; own?: string } = {}) {
   const world = {
     now: 0,
-    place: 'place' in given ? given.place : writer,
+    address: 'address' in given ? given.address : writer,
     end: 3 as number | undefined,
     answer: 'writes' as Answer | undefined,
     asked: 0,
@@ -24,7 +24,7 @@ function livenessOf(given: { place?: WriterAddress | undefined; deadWriter?: str
   const liveness = createWriterLiveness({
     follower: {
       get writerAddress() {
-        return world.place
+        return world.address
       },
       epochAtEnd: async () => world.end,
       get written() {
@@ -48,10 +48,10 @@ function livenessOf(given: { place?: WriterAddress | undefined; deadWriter?: str
 describe('The check of the writer before a claim', () => {
   it('returns "claim" without a request when there is no writer or its end is known', async () => {
     for (const [given, end] of [
-      [{ place: undefined }, 0],
+      [{ address: undefined }, 0],
       [{ deadWriter: 'w3' }, 3],
       [{ own: 'http://a:1' }, 3],
-      [{ place: { ...writer, ended: true } }, 3],
+      [{ address: { ...writer, ended: true } }, 3],
     ] as const) {
       const { liveness, world } = livenessOf(given)
       world.end = end
@@ -98,7 +98,7 @@ describe('The check of the writer before a claim', () => {
   })
 
   it('waits longer after changes of the writer in the last 15 minutes', async () => {
-    const { liveness, world } = livenessOf({ place: { ...writer, takeOvers: [1000, 2000] } })
+    const { liveness, world } = livenessOf({ address: { ...writer, takeOvers: [1000, 2000] } })
     world.wall = 60_000
     expect(await liveness.check()).toBe('writes')
     world.answer = 'silent'
@@ -158,7 +158,7 @@ describe('The check of the writer before a claim', () => {
     world.answer = 'silent'
     world.now = 1900
     expect(await liveness.check()).toBe('waiting')
-    world.place = { ...writer, epoch: 4, writer: 'w4' }
+    world.address = { ...writer, epoch: 4, writer: 'w4' }
     world.end = 4
     world.now = 2100
     expect(await liveness.check()).toBe('waiting')

@@ -77,7 +77,7 @@ describe('`Placement`', () => {
       fc.asyncProperty(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 0, max: 60 }), async (count, tasks) => {
         const workers = some(count)
         const placement = placementOver(workers)
-        await Promise.all(Array.from({ length: tasks }, () => placement.place(never)))
+        await Promise.all(Array.from({ length: tasks }, () => placement.assign(never)))
         const running = workers.map(({ nodeId }) => placement.runningOn(nodeId))
         expect(running.reduce((sum, each) => sum + each, 0)).toBe(tasks)
         expect(Math.max(...running) - Math.min(...running)).toBeLessThanOrEqual(1)
@@ -89,9 +89,9 @@ describe('`Placement`', () => {
     const placement = placementOver(some(3))
     const nodes: string[] = []
     for (let task = 0; task < 9; task++) {
-      const place = await placement.place(never)
-      nodes.push(place.node.nodeId)
-      place.leave()
+      const slot = await placement.assign(never)
+      nodes.push(slot.node.nodeId)
+      slot.leave()
     }
     expect(nodes).toEqual(['w0', 'w1', 'w2', 'w0', 'w1', 'w2', 'w0', 'w1', 'w2'])
   })
@@ -101,11 +101,11 @@ describe('`Placement`', () => {
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 40 }), async (order) => {
         const workers = some(3)
         const placement = placementOver(workers)
-        const places = await Promise.all(order.map(() => placement.place(never)))
-        const ending = places.toSorted((a, b) => order[places.indexOf(a)]! - order[places.indexOf(b)]!)
-        for (const place of ending) {
-          place.leave()
-          place.leave()
+        const slots = await Promise.all(order.map(() => placement.assign(never)))
+        const ending = slots.toSorted((a, b) => order[slots.indexOf(a)]! - order[slots.indexOf(b)]!)
+        for (const slot of ending) {
+          slot.leave()
+          slot.leave()
         }
         expect(workers.map(({ nodeId }) => placement.runningOn(nodeId))).toEqual([0, 0, 0])
       }),
@@ -116,24 +116,24 @@ describe('`Placement`', () => {
     const small = worker('small', { cores: 2, memoryBytes: 4 * GB })
     const large = worker('large', { cores: 8 })
     const placement = placementOver([small, large])
-    await Promise.all(Array.from({ length: 10 }, () => placement.place(never)))
+    await Promise.all(Array.from({ length: 10 }, () => placement.assign(never)))
     expect([placement.runningOn(small.nodeId), placement.runningOn(large.nodeId)]).toEqual([2, 8])
   })
 
   it('avoids the worker on which the task was lost, unless it is the only one', async () => {
     const two = placementOver(some(2))
     two.take(worker('w1'))
-    expect((await two.place(never, 'w0')).node.nodeId).toBe('w1')
-    expect((await placementOver(some(1)).place(never, 'w0')).node.nodeId).toBe('w0')
+    expect((await two.assign(never, 'w0')).node.nodeId).toBe('w1')
+    expect((await placementOver(some(1)).assign(never, 'w0')).node.nodeId).toBe('w0')
   })
 
   it('waits for a worker up to the time limit or the cancel of the query', async () => {
     const workers: ActiveWorker[] = []
-    const placed = placementOver(workers).place(never)
+    const placed = placementOver(workers).assign(never)
     workers.push(worker('late'))
     expect((await placed).node.nodeId).toBe('late')
-    await expect(placementOver([], 0).place(never)).rejects.toMatchObject({ errorName: 'NO_NODES_AVAILABLE' })
+    await expect(placementOver([], 0).assign(never)).rejects.toMatchObject({ errorName: 'NO_NODES_AVAILABLE' })
     const reason = new Error('canceled')
-    await expect(placementOver([]).place(AbortSignal.abort(reason))).rejects.toBe(reason)
+    await expect(placementOver([]).assign(AbortSignal.abort(reason))).rejects.toBe(reason)
   })
 })

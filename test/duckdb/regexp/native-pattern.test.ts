@@ -38,7 +38,7 @@ const texts = [
 ]
 
 /** Calls one function for all texts, with a constant pattern and with a pattern from a column. */
-async function bothWays(
+async function bothResults(
   name: string,
   pattern: string,
   rest: readonly (string | number)[],
@@ -146,7 +146,7 @@ describe('A native pattern', () => {
       await fc.assert(
         fc.asyncProperty(flagged, async (written) => {
           if (nativePattern(written) !== undefined) native++
-          const [fast, general] = await bothWays(name, written, rest)
+          const [fast, general] = await bothResults(name, written, rest)
           expect(fast).toEqual(general)
         }),
         { numRuns: 120 },
@@ -187,7 +187,7 @@ describe('A native pattern', () => {
   it('gives the same answer as the general engine for large programs', async () => {
     for (const part of ['.', '[^a]', '\\p{L}', '\\S', '(?:ab|cd)', '[^\\p{L}]']) {
       for (const times of [10, 40, 49, 50, 100, 249, 333, 499, 500, 999]) {
-        const [fast, general] = await bothWays('regexp_like', `${part}{${times}}b`, [])
+        const [fast, general] = await bothResults('regexp_like', `${part}{${times}}b`, [])
         expect(fast, `${part}{${times}}`).toEqual(general)
       }
     }

@@ -38,11 +38,11 @@ it('An audit of a topic ignores copies and foreign records, and finds altered an
 
   const altered = { ...records[5]!, text: withOtherData(records[5]!.text) }
   await fixture.restore(records.with(5, altered))
-  expect((await audit()).findings).toMatchObject([{ kind: 'data', stream: 'b', sequence: 2, place: '0/5' }])
+  expect((await audit()).findings).toMatchObject([{ kind: 'data', stream: 'b', sequence: 2, position: '0/5' }])
 
   await fixture.restore(records.toSpliced(5, 1))
   expect((await audit()).findings).toMatchObject([
-    { kind: 'history', place: '0/5' },
-    { kind: 'sequence', stream: 'b', sequence: 3, place: '0/6' },
+    { kind: 'history', position: '0/5' },
+    { kind: 'sequence', stream: 'b', sequence: 3, position: '0/6' },
   ])
 })

@@ -73,7 +73,7 @@ describe.skipIf(!there)('An append to Kafka', () => {
     const bad = log.keepPages('s', [{ token: 0, bytes: randomBytes(200_000) }])
     const good = log.keepPages('t', [{ token: 0, bytes: randomBytes(2000) }])
     await expect(bad).rejects.toMatchObject({ name: 'Unstorable' })
-    expect((await good).places).toHaveLength(1)
+    expect((await good).offsets).toHaveLength(1)
   })
 
   it('is stored once over a slow connection', async () => {

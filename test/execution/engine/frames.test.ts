@@ -8,8 +8,8 @@ const frame = fc.record({
 })
 
 /** Cuts bytes at arbitrary positions: a stream keeps the order of bytes, but not the borders of writes. */
-function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
-  const borders = [...new Set([0, ...places.map((place) => place % (bytes.length + 1)), bytes.length])]
+function cut(bytes: Buffer, offsets: readonly number[]): Buffer[] {
+  const borders = [...new Set([0, ...offsets.map((offset) => offset % (bytes.length + 1)), bytes.length])]
   borders.sort((a, b) => a - b)
   return borders.slice(1).map((end, index) => bytes.subarray(borders[index], end))
 }
@@ -17,12 +17,12 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 describe('The frame decoder', () => {
   it('returns the frames that were encoded, wherever the stream is cut', () => {
     fc.assert(
-      fc.property(fc.array(frame, { maxLength: 8 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, places) => {
+      fc.property(fc.array(frame, { maxLength: 8 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, offsets) => {
         const received: unknown[] = []
         const decode = createFrameDecoder<object>(({ header, body }) =>
           received.push({ header, body: Buffer.from(body) }),
         )
-        for (const piece of cut(Buffer.concat(frames.map(({ header, body }) => encodeFrame(header, body))), places)) {
+        for (const piece of cut(Buffer.concat(frames.map(({ header, body }) => encodeFrame(header, body))), offsets)) {
           decode(piece)
         }
         expect(received).toEqual(frames)

@@ -36,7 +36,7 @@ describe('File access in the engine sandbox', () => {
     ['file://', () => `SELECT * FROM read_csv('file://${outside}')`],
     ['https', () => `SELECT * FROM read_csv('https://localhost/x.csv')`],
     ['/proc', () => `SELECT content FROM read_text('/proc/self/environ')`],
-  ])('refuses to read files outside the allowed folders: %s', async (_way, sql) => {
+  ])('refuses to read files outside the allowed folders: %s', async (_name, sql) => {
     await expect(engines.run(sql()).done).rejects.toThrow(refusal)
     await expect(engines.stream(sql(), { placement: 'shared' })).rejects.toThrow(refusal)
   })

@@ -20,13 +20,13 @@ function fill(folder: string, files: number): void {
 
 it('`removeTree` frees the name of the folder at once, and does not block the event loop', async () => {
   fill(slot, 2_000)
-  let turns = 0
-  const count = setInterval(() => turns++, 0)
+  let passes = 0
+  const count = setInterval(() => passes++, 0)
   const removed = removeTree(slot)
   expect(existsSync(slot)).toBe(false)
   await removed
   clearInterval(count)
-  expect(turns).toBeGreaterThan(0)
+  expect(passes).toBeGreaterThan(0)
   expect(readdirSync(join(home, 'engines'))).toEqual([])
 })
 

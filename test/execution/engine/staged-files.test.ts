@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { execFileSync } from 'node:child_process'
 import { tmpdir } from 'node:os'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextPass } from 'node:timers/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openRowReader } from '../../../src/execution/engine/row-reader.ts'
@@ -69,7 +69,7 @@ describe.runIf(process.getuid?.() === 0)('`takeStaged` for files that an engine 
     const stop = new AbortController()
     const taken = takeStaged(staged, attempt, USER, [file('a.parquet')], stop.signal)
     const target = join(attempt, 'a.parquet')
-    while (!statSync(target, { throwIfNoEntry: false })?.size) await turn()
+    while (!statSync(target, { throwIfNoEntry: false })?.size) await nextPass()
     stop.abort()
     // A file system that shares blocks copies nothing, and then the call may succeed.
     await taken.catch(() => undefined)
@@ -134,16 +134,16 @@ describe.runIf(process.getuid?.() === 0)('`takeStaged` for files that an engine 
 
 it('`openRowReader` refuses a link or a regular file in place of its FIFO', () => {
   chmodSync(home, 0o700)
-  const place = join(home, 'fifo-0')
+  const path = join(home, 'fifo-0')
   const open = () =>
     openRowReader(
-      place,
+      path,
       () => {},
       () => {},
     )
-  symlinkSync(join(home, 'secret'), place)
+  symlinkSync(join(home, 'secret'), path)
   expect(open).toThrow('ELOOP')
-  rmSync(place)
-  linkSync(join(home, 'secret'), place)
+  rmSync(path)
+  linkSync(join(home, 'secret'), path)
   expect(open).toThrow('no FIFO')
 })

@@ -365,12 +365,12 @@ it.each([`'; SELECT 2; --`, `"; SELECT 2; --`, `''";/*`, `\\'; SELECT 2`, `$$; S
         ],
       ],
     }
-    const places = checkQuery(query, vocabulary).scans
-    expect(places).toHaveLength(3)
+    const scans = checkQuery(query, vocabulary).scans
+    expect(scans).toHaveLength(3)
     const instance = await DuckDBInstance.create(':memory:')
     const connection = await instance.connect()
     try {
-      expect((await connection.extractStatements(statementText(query, places))).count).toBe(1)
+      expect((await connection.extractStatements(statementText(query, scans))).count).toBe(1)
     } finally {
       connection.closeSync()
       instance.closeSync()

@@ -18,7 +18,7 @@ const fragment: Fragment = {
 }
 const batch = { batch: 0, splits: [{ scan: 0, catalog: 'lake', data: {} }] }
 const changed = new EngineError('TRANSACTION_CONFLICT', 'changed')
-const turns = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5))
+const passes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5))
 
 // The test ends the file checks and the engine run, and reads from here what the engine and the sink received.
 let checks: ReturnType<typeof deferred<void>>[]
@@ -106,7 +106,7 @@ describe('A batch run', () => {
     await expect.poll(() => checks.length).toBe(1)
     expect(statement).toBeDefined()
     read('[1],\n', '[2],\n', '[3],\n')
-    await turns()
+    await passes()
     expect(listed).toEqual([])
     checks[0]!.resolve()
     await expect.poll(() => listed.length).toBeGreaterThan(0)
@@ -131,7 +131,7 @@ describe('A batch run', () => {
     const { done } = run()
     await expect.poll(() => checks.length).toBe(1)
     engine.reject(new EngineError('HIVE_CANNOT_OPEN_SPLIT', 'No such file'))
-    await turns()
+    await passes()
     checks[0]!.reject(changed)
     await expect(done).rejects.toBe(changed)
   })
@@ -151,7 +151,7 @@ describe('A batch run', () => {
     const { done } = run()
     await expect.poll(() => checks.length).toBe(1)
     checks[0]!.resolve()
-    await turns()
+    await passes()
     engine.reject(new EngineLost('deadline', 'It never opened a pipe'))
     await expect.poll(() => checks.length).toBe(2)
     checks[1]!.reject(changed)
@@ -166,7 +166,7 @@ describe('A batch run', () => {
     read('[1],\n')
     engine.resolve(result)
     await expect.poll(() => checks.length).toBe(2)
-    await turns()
+    await passes()
     checks[1]!.reject(changed)
     await expect(done).rejects.toBe(changed)
     expect(listed).toEqual([])
@@ -174,7 +174,7 @@ describe('A batch run', () => {
 
   it('ends on a cancel without waiting for the check of its files', async () => {
     const batchRun = run()
-    await turns()
+    await passes()
     batchRun.cancel()
     await expect(batchRun.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
     expect(checks).toHaveLength(1)
@@ -182,9 +182,9 @@ describe('A batch run', () => {
 
   it('ends on a cancel after the engine is done, while the check of its files still runs', async () => {
     const batchRun = run()
-    await turns()
+    await passes()
     engine.resolve({ rows: 1, overflow: false } as EngineResult)
-    await turns()
+    await passes()
     batchRun.cancel()
     await expect(batchRun.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
     expect(listed).toEqual([])

@@ -35,7 +35,7 @@ async function writesAndReads(config: Config, url: string): Promise<void> {
     await log.claim(me)
     const kept = await log.keepPages(stream, [{ token: 0, bytes: PAGE }])
     await log.append(stream, 0, events(2), kept.beside)
-    expect(Buffer.from((await log.readPage(stream, 0, kept.places[0]))!)).toEqual(PAGE)
+    expect(Buffer.from((await log.readPage(stream, 0, kept.offsets[0]))!)).toEqual(PAGE)
     const { events: read } = await log.read({ logId: '', at: [{ offset: 0n }] }, 1000)
     expect(read.filter((event) => event.stream === stream)).toHaveLength(2)
     const store = await recordStoreOf(config, url)

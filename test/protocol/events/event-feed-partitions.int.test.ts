@@ -41,7 +41,7 @@ describe.runIf(await kafkaIsAvailable())('The event feed of a log with several l
           whole.blocks
             .at(-1)!
             .id.split(',')
-            .map((place) => place.split('-')[0]),
+            .map((part) => part.split('-')[0]),
         ),
       ).toEqual(new Set(['0', '1', '2']))
       for (const [index, block] of whole.blocks.entries()) {

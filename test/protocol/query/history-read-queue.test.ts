@@ -10,13 +10,13 @@ const settled = async (promise: Promise<unknown>): Promise<boolean> => {
 
 describe('The queue for reads of the history', () => {
   it('keeps a place free for another address, however many reads the same address asks for', async () => {
-    const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 60_000, what: 'The history' })
-    const eve = Array.from({ length: 6 }, (_, i) => turns.take({ address: 'eve', user: `as ${i}` }))
+    const queue = createHistoryReadQueue({ atOnce: 3, waitMs: 60_000, what: 'The history' })
+    const eve = Array.from({ length: 6 }, (_, i) => queue.take({ address: 'eve', user: `as ${i}` }))
     expect(await settled(eve[1]!)).toBe(true)
     expect(await settled(eve[2]!)).toBe(false)
-    const bob = turns.take({ address: 'bob', user: 'bob' })
+    const bob = queue.take({ address: 'bob', user: 'bob' })
     const [endOfEve, endOfBob] = [await eve[0]!, await bob]
-    const carol = turns.take({ address: 'carol', user: 'carol' })
+    const carol = queue.take({ address: 'carol', user: 'carol' })
     expect(await settled(carol)).toBe(false)
     endOfBob()
     endOfBob()
@@ -25,15 +25,15 @@ describe('The queue for reads of the history', () => {
     await eve[2]!
     expect(await settled(eve[3]!)).toBe(false)
     endOfCarol()
-    expect(await settled(turns.take({ address: 'bob', user: 'bob' }))).toBe(true)
+    expect(await settled(queue.take({ address: 'bob', user: 'bob' }))).toBe(true)
   })
 
   it('rejects a read that waited too long, and gives it no place afterwards', async () => {
-    const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 1, what: 'The history' })
-    const ends = [await turns.take({ address: 'a', user: 'a' }), await turns.take({ address: 'a', user: 'a' })]
-    await expect(turns.take({ address: 'a', user: 'a' })).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
-    for (const end of ends) end()
-    const again = [turns.take({ address: 'a', user: 'a' }), turns.take({ address: 'a', user: 'a' })]
+    const queue = createHistoryReadQueue({ atOnce: 3, waitMs: 1, what: 'The history' })
+    const releases = [await queue.take({ address: 'a', user: 'a' }), await queue.take({ address: 'a', user: 'a' })]
+    await expect(queue.take({ address: 'a', user: 'a' })).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
+    for (const end of releases) end()
+    const again = [queue.take({ address: 'a', user: 'a' }), queue.take({ address: 'a', user: 'a' })]
     expect(await settled(Promise.all(again))).toBe(true)
   })
 })

@@ -502,7 +502,7 @@ describe('system.history', () => {
 
   it('fails with an error of Quipu, without the text of the database, when a read fails', async () => {
     const reported: unknown[] = []
-    const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 1, what: 'The history' })
+    const readQueue = createHistoryReadQueue({ atOnce: 3, waitMs: 1, what: 'The history' })
     const broken = (code: string) =>
       createHistorySource({
         moments: async () => ({
@@ -518,7 +518,7 @@ describe('system.history', () => {
         read: async () => [],
         ownWritesWaitMs: 10,
         authorize: allowAll,
-        queue: turns,
+        queue: readQueue,
         onError: (error) => reported.push(error),
       })
     const read = async (code: string): Promise<void> => {

@@ -18,7 +18,7 @@ import { parseNodeId, parseTaskId } from '../../../src/shared/ids.ts'
 
 const alice = askerNamed('alice')
 const ALL = ['query', 'data']
-const turns = createHistoryReadQueue({ atOnce: 3, waitMs: 60_000, what: 'The list of queries' })
+const readQueue = createHistoryReadQueue({ atOnce: 3, waitMs: 60_000, what: 'The list of queries' })
 const authorize = authorizeBy(() =>
   queryRulesOf(
     readRules(
@@ -50,7 +50,7 @@ beforeAll(async () => {
     self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
     ownWritesWaitMs: 10_000,
     authorize,
-    queue: turns,
+    queue: readQueue,
   })
   await bed.log.append(stored, 0, toLogEvents(queryLife(stored, { startMillis: Date.now() - 1000 })))
   const query = foldQuery(open, queryLife(open, { startMillis: Date.now(), end: 'open' }).slice(0, 3)) as KnownQuery
@@ -144,7 +144,7 @@ describe('system.runtime', () => {
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
       authorize,
-      queue: turns,
+      queue: readQueue,
     })
     const rows = await long.queries(alice, ALL)
     expect(rows.length).toBe((24 * 1024 * 1024) / (1 << 17))
@@ -161,7 +161,7 @@ describe('system.runtime', () => {
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
       authorize,
-      queue: turns,
+      queue: readQueue,
       ...more,
     })
 
@@ -186,9 +186,9 @@ describe('system.runtime', () => {
 
   it('limits reads to three at once, two for each user, so that another user need not wait long', async () => {
     const begun: string[] = []
-    const ends: (() => void)[] = []
+    const releases: (() => void)[] = []
     const held = over(async () => {
-      await new Promise<void>((resolve) => ends.push(resolve))
+      await new Promise<void>((resolve) => releases.push(resolve))
       return []
     })
     const readAs = (user: string): Promise<unknown> => {
@@ -197,11 +197,11 @@ describe('system.runtime', () => {
       return one.then(() => begun.push(user))
     }
     const all = [...Array.from({ length: 40 }, () => readAs('bob')), readAs('alice')]
-    await vi.waitFor(() => expect(ends).toHaveLength(3))
+    await vi.waitFor(() => expect(releases).toHaveLength(3))
     while (begun.length < all.length) {
-      ends.shift()?.()
+      releases.shift()?.()
       await new Promise((resolve) => setImmediate(resolve))
-      expect(ends.length).toBeLessThanOrEqual(3)
+      expect(releases.length).toBeLessThanOrEqual(3)
     }
     await Promise.all(all)
     expect(begun.indexOf('alice')).toBeLessThan(4)
@@ -235,7 +235,7 @@ describe('system.runtime', () => {
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
       authorize,
-      queue: turns,
+      queue: readQueue,
       onError: (error) => reported.push(error),
     })
     await expect(away.queries(alice, ALL)).rejects.toMatchObject({ errorName: 'REMOTE_HOST_GONE' })

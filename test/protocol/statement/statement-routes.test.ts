@@ -151,12 +151,12 @@ describe('POST /v1/statement', () => {
       return submit(statement)
     }
     let posted = false
-    const turns = (async () => {
+    const otherWork = (async () => {
       for (; !posted; reported.push('turn')) await nextLoopPass()
     })()
     await Promise.all(Array.from({ length: 8 }, () => post(long)))
     posted = true
-    await turns
+    await otherWork
     expect(reported.filter((one) => one === 'statement')).toHaveLength(8)
     expect(reported.join(' ')).not.toContain('statement statement')
   })

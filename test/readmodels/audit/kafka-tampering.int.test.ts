@@ -102,7 +102,7 @@ describe.runIf(await kafkaIsAvailable())('An audit of a log in Kafka', () => {
     const at = indexOf(victim, 3)
     const altered = (change: (envelope: StoredEnvelope) => StoredEnvelope): StoredRecord[] =>
       records.with(at, { ...records[at]!, text: JSON.stringify(change(JSON.parse(records[at]!.text))) })
-    const where = { stream: victim, sequence: 3, place: `0/${at}` }
+    const where = { stream: victim, sequence: 3, position: `0/${at}` }
     const data = await findingsIn(
       altered((envelope) => ({ ...envelope, data: exchanged(envelope.data) })),
       {},

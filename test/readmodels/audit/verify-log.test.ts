@@ -98,9 +98,9 @@ describe('An audit of an altered log', () => {
 
   it('finds altered data', async () => {
     await alter(1, `data = replace(data, 'alice', 'mallory')`)
-    const place = `0/${await positionOf(tampered, 1)}`
+    const position = `0/${await positionOf(tampered, 1)}`
     expect((await audit()).findings).toEqual([
-      expect.objectContaining({ kind: 'data', stream: tampered, sequence: 1, place }),
+      expect.objectContaining({ kind: 'data', stream: tampered, sequence: 1, position }),
     ])
   })
 
@@ -110,10 +110,10 @@ describe('An audit of an altered log', () => {
     ['the sequence in the row', 3, `sequence = 33`],
     ['the stream in the row', 3, `stream = 'another'`],
   ])('finds an alteration of %s', async (_what, sequence, set) => {
-    const place = `0/${await positionOf(tampered, sequence)}`
+    const position = `0/${await positionOf(tampered, sequence)}`
     await alter(sequence, set)
     const { findings } = await audit()
-    expect(findings[0]).toMatchObject({ kind: 'header', place })
+    expect(findings[0]).toMatchObject({ kind: 'header', position })
   })
 
   it('finds an altered epoch, number or `seen` in the header of a record', async () => {
@@ -125,7 +125,7 @@ describe('An audit of an altered log', () => {
       await alter(4, set)
       const { findings } = await audit()
       expect(findings.length, set).toBeGreaterThan(0)
-      expect(findings[0]!.place, set).toBe(`0/${await positionOf(tampered, 4)}`)
+      expect(findings[0]!.position, set).toBe(`0/${await positionOf(tampered, 4)}`)
       const { epoch, number, seen } = before!
       await alter(4, `epoch = ${epoch}, number = ${number}, seen = '${seen}'`)
       expect((await audit()).findings, set).toEqual([])
@@ -138,7 +138,7 @@ describe('An audit of an altered log', () => {
     const position = await positionOf(tampered, 4)
     await bed.query('delete from quipu_log.events where position = $1', [position])
     expect((await audit()).findings).toEqual([
-      expect.objectContaining({ kind: 'missing-record', place: `0/${position}` }),
+      expect.objectContaining({ kind: 'missing-record', position: `0/${position}` }),
       expect.objectContaining({ kind: 'sequence', stream: tampered, sequence: 5 }),
     ])
     const rows = await bed.query<{ position: string }>(
@@ -148,7 +148,7 @@ describe('An audit of an altered log', () => {
     const gone = new Set([position, ...rows.map((row) => Number(row.position))])
     const runs = [...gone].filter((one) => !gone.has(one - 1)).sort((a, b) => a - b)
     expect((await audit()).findings).toEqual(
-      runs.map((start) => expect.objectContaining({ kind: 'missing-record', place: `0/${start}` })),
+      runs.map((start) => expect.objectContaining({ kind: 'missing-record', position: `0/${start}` })),
     )
   })
 
@@ -160,7 +160,7 @@ describe('An audit of an altered log', () => {
     const { findings } = await audit()
     // The next record of the same append has a wrong number; a record of another append saw a later position.
     expect(findings[0]!.kind).toMatch(/^(history|not-counted)$/)
-    expect(findings[0]!.place).toBe(`0/${position}`)
+    expect(findings[0]!.position).toBe(`0/${position}`)
     expect(findings).toContainEqual(expect.objectContaining({ kind: 'sequence', stream: tampered, sequence: 5 }))
   })
 
@@ -177,7 +177,7 @@ describe('An audit of an altered log', () => {
        from quipu_log.events where stream = $1 and sequence = 1`,
       [tampered, end],
     )
-    expect((await audit()).findings[0]).toMatchObject({ kind: 'not-counted', stream: tampered, place: `0/${end}` })
+    expect((await audit()).findings[0]).toMatchObject({ kind: 'not-counted', stream: tampered, position: `0/${end}` })
     // The number that the writer would have given to the event.
     await bed.query(
       `update quipu_log.events set number = (select max(number) + 1 from quipu_log.events
@@ -185,7 +185,7 @@ describe('An audit of an altered log', () => {
       [end],
     )
     expect((await audit()).findings).toContainEqual(
-      expect.objectContaining({ kind: 'sequence', stream: tampered, sequence: 1, place: `0/${end}` }),
+      expect.objectContaining({ kind: 'sequence', stream: tampered, sequence: 1, position: `0/${end}` }),
     )
   })
 
@@ -195,8 +195,8 @@ describe('An audit of an altered log', () => {
     await bed.query('update quipu_log.events set position = $2 where position = $1', [two, one])
     await bed.query('update quipu_log.events set position = $2 where position = $1', [5_000_000, two])
     const { findings } = await audit()
-    expect(findings).toContainEqual(expect.objectContaining({ stream: tampered, sequence: 4, place: `0/${one}` }))
-    expect(findings).toContainEqual(expect.objectContaining({ stream: tampered, sequence: 3, place: `0/${two}` }))
+    expect(findings).toContainEqual(expect.objectContaining({ stream: tampered, sequence: 4, position: `0/${one}` }))
+    expect(findings).toContainEqual(expect.objectContaining({ stream: tampered, sequence: 3, position: `0/${two}` }))
     expect(findings.map((finding) => finding.kind)).toContain('sequence')
   })
 

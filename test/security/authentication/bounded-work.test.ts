@@ -5,18 +5,18 @@ import { createBoundedWork } from '../../../src/security/authentication/bounded-
 function bed(atOnce: number, mostWaiting: number) {
   const work = createBoundedWork(atOnce, mostWaiting)
   const began: string[] = []
-  const ends: (() => void)[] = []
+  const results: (() => void)[] = []
   return {
     began,
     /** @returns whether the work has begun or waits */
     send: (network: string): boolean =>
       work.run(network, () => {
         began.push(network)
-        return new Promise<void>((resolve) => ends.push(resolve))
+        return new Promise<void>((resolve) => results.push(resolve))
       }) !== undefined,
     async endOldest(): Promise<void> {
       const before = began.length
-      ends.shift()!()
+      results.shift()!()
       await expect.poll(() => began.length).toBe(before + 1)
     },
   }
@@ -43,8 +43,8 @@ describe('Bounded work', () => {
     const fails = (): Promise<never> => Promise.reject(new Error('no'))
     const all = Array.from({ length: 5 }, () => work.run('one', fails))
     expect(work.run('one', fails)).toBeUndefined()
-    const ends = await Promise.allSettled(all)
-    expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['rejected']))
+    const results = await Promise.allSettled(all)
+    expect(new Set(results.map(({ status }) => status))).toEqual(new Set(['rejected']))
     expect(await work.run('one', async () => 'done')).toBe('done')
   })
 

@@ -117,9 +117,9 @@ describe('Rules that are read in slices', () => {
       privileges: ['SELECT'],
     }))
     const text = JSON.stringify({ ...JSON.parse(WHOLE), tables, schemas: null })
-    let turns = 0
-    const read = await readRulesInSlices(text, async () => void turns++)
-    expect(turns).toBeGreaterThanOrEqual(10)
+    let slices = 0
+    const read = await readRulesInSlices(text, async () => void slices++)
+    expect(slices).toBeGreaterThanOrEqual(10)
     const plain = (rules: object): unknown =>
       JSON.parse(JSON.stringify(rules, (_, value: unknown) => (value instanceof Set ? [...value] : value)))
     expect(plain(read)).toEqual(plain(readRules(text)))

@@ -91,7 +91,7 @@ function catalogOfKind(catalog: string, kind: Kind): Connector {
 }
 
 const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
-const place = {
+const scope = {
   user: optional(fc.constantFrom('ada', 'bob')),
   catalog: optional(fc.constantFrom(...CATALOGS)),
 }
@@ -102,14 +102,14 @@ const columnRule = fc.record({
 })
 const rules = fc.record({
   catalogs: optional(
-    fc.array(fc.record({ ...place, allow: fc.constantFrom('all', 'read-only', 'none') }), { maxLength: 3 }),
+    fc.array(fc.record({ ...scope, allow: fc.constantFrom('all', 'read-only', 'none') }), { maxLength: 3 }),
   ),
-  schemas: fc.array(fc.record({ ...place, schema: optional(fc.constantFrom(...SCHEMAS)), owner: fc.boolean() }), {
+  schemas: fc.array(fc.record({ ...scope, schema: optional(fc.constantFrom(...SCHEMAS)), owner: fc.boolean() }), {
     maxLength: 2,
   }),
   tables: fc.array(
     fc.record({
-      ...place,
+      ...scope,
       schema: optional(fc.constantFrom(...SCHEMAS)),
       table: optional(fc.constantFrom(...TABLES)),
       privileges: fc.subarray(['SELECT', 'INSERT', 'GRANT_SELECT'] as const),
@@ -207,11 +207,13 @@ describe('Lists of names', { timeout: 600_000 }, () => {
         fc.constantFrom(...KINDS),
         async (given, user, name, conditions, kind) => {
           const expected = model(given, user)
-          const place = LISTS[name]!
+          const nameColumns = LISTS[name]!
           const [schema, table] = name.split('.') as [string, string]
           const catalogs = catalogsOf(kind)
           const asked = Object.fromEntries(
-            Object.entries(conditions).flatMap(([at, all]) => (place[Number(at)] ? [[place[Number(at)]!, all]] : [])),
+            Object.entries(conditions).flatMap(([at, all]) =>
+              nameColumns[Number(at)] ? [[nameColumns[Number(at)]!, all]] : [],
+            ),
           )
           const rowsOf = async (conditionsOf: object): Promise<string[]> => {
             const all: string[] = []
@@ -224,13 +226,14 @@ describe('Lists of names', { timeout: 600_000 }, () => {
               const [split] = await connector.loadSplits!(splits, names, { ...askerNamed(user), sight })
               const rows = split!.data['rows'] as unknown[][]
               expect(JSON.stringify(rows)).not.toContain(SECRET)
-              for (const row of rows) all.push(place.map((column) => String(row[names.indexOf(column)])).join('.'))
+              for (const row of rows)
+                all.push(nameColumns.map((column) => String(row[names.indexOf(column)])).join('.'))
             }
             return all.filter((row) => /^(lake|hive)\.[ab]\./.test(row)).sort()
           }
           const shown = TABLES_OF_ALL.filter((one) => !name.endsWith('views') || one.table === 'v').flatMap((one) => {
             const text = `${one.catalog}.${one.schema}.${one.table}`
-            if (place.length === 4) return expected.columns(one).map((column) => `${text}.${column}`)
+            if (nameColumns.length === 4) return expected.columns(one).map((column) => `${text}.${column}`)
             return expected.table(one) ? [text] : []
           })
           // The texts of views of a cluster are not known.

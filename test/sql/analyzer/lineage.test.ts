@@ -23,8 +23,8 @@ function texts({ columns, rows }: Lineage): readonly string[] {
   const text = (sources: Lineage['rows']): string =>
     sources
       .map(({ source, direct, indirect, masked }) => {
-        const ways = [...(direct === undefined ? [] : [direct]), ...indirect].join('+')
-        return `${source.replace('shop.main.', '')}:${ways}${masked ? '!' : ''}`
+        const uses = [...(direct === undefined ? [] : [direct]), ...indirect].join('+')
+        return `${source.replace('shop.main.', '')}:${uses}${masked ? '!' : ''}`
       })
       .join(' ')
   return [...columns.map(text), ...(rows.length === 0 ? [] : [`| ${text(rows)}`])]

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { distinctEstimate, highestEstimate, shareOfPlace } from '../../../src/duckdb/scripts/distinct-estimate.ts'
+import { distinctEstimate, highestEstimate, shareOfCode } from '../../../src/duckdb/scripts/distinct-estimate.ts'
 import { statisticsScripts } from '../../../src/duckdb/scripts/statistics.ts'
 import { overloadsOf } from '../../../src/sql/functions/function-table.ts'
 import { resolveDefinition } from '../../../src/sql/functions/resolve-function.ts'
@@ -157,24 +157,24 @@ describe('approx_distinct', () => {
     [16, 0.003],
   ])(
     'has an error of at most six standard deviations for 100,000 to 10,000,000,000 values with 2^%i places',
-    (places, error) => {
+    (bits, error) => {
       for (const count of [1e5, 1e7, 1e10]) {
         // Draws which places are taken, without the values.
         const levels = Array.from({ length: 40 }, (_, level) => level)
         const taken = levels.map((level) => {
-          const all = Math.round(2 ** -Math.min(level + 1, 39) / shareOfPlace(level, places))
-          const free = Math.exp(-count * shareOfPlace(level, places))
+          const all = Math.round(2 ** -Math.min(level + 1, 39) / shareOfCode(level, bits))
+          const free = Math.exp(-count * shareOfCode(level, bits))
           return Array.from({ length: all }).reduce<number>((sum) => sum + (Math.random() < free ? 0 : 1), 0)
         })
-        const found = distinctEstimate(levels, taken, places)
+        const found = distinctEstimate(levels, taken, bits)
         expect(Math.abs(found / count - 1), `${count}`).toBeLessThan(6 * error)
       }
     },
   )
 
   it('needs fewer than 600,000 codes for any number of values', () => {
-    const places = Array.from({ length: 31 }, (_, level) => 2 ** -(level + 1) / shareOfPlace(level, 13))
-    expect(places.reduce((sum, each) => sum + each)).toBeLessThan(600_000)
+    const codes = Array.from({ length: 31 }, (_, level) => 2 ** -(level + 1) / shareOfCode(level, 13))
+    expect(codes.reduce((sum, each) => sum + each)).toBeLessThan(600_000)
   })
 })
 
@@ -188,7 +188,7 @@ describe('Sketches of distinct values', () => {
   const merged = rendered('merge', [['s', 'HyperLogLog']])
 
   it('count few values exactly, and never exceed their number of registers', async () => {
-    for (const [sql, places, error] of [
+    for (const [sql, most, error] of [
       [set, 4096, 1.04 / 64],
       [fine, 65_536, 1.04 / 256],
     ] as const) {
@@ -198,7 +198,7 @@ describe('Sketches of distinct values', () => {
         )) as [[string | null, string | null]]
         const off = Math.abs(Number(found ?? 0) - values)
         expect(off, `${values}`).toBeLessThanOrEqual(values <= 30 ? 0 : values * 6 * error)
-        expect(Number(size ?? 0)).toBeLessThanOrEqual(places)
+        expect(Number(size ?? 0)).toBeLessThanOrEqual(most)
       }
     }
   })

@@ -47,7 +47,7 @@ describe('The text of a floating-point number', () => {
       0, -0, 1, -1, 10, 100, 0.1, 123.456, -99.5, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 1e-7,
     ]
     const borders = [0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e7, 1e14, 1e15, 1e16, 1e17, 1e21, 1e22, 9999999.999999998, 0.1 + 0.2]
-    const fraction = fc.tuple(fc.nat(99999), fc.nat(9)).map(([digits, places]) => digits / 10 ** places)
+    const fraction = fc.tuple(fc.nat(99999), fc.nat(9)).map(([digits, decimals]) => digits / 10 ** decimals)
     const near = [...odd, ...borders].flatMap((x) => [x, -x, x * (1 + 2 ** -52), x * (1 - 2 ** -53)])
     await fc.assert(
       fc.asyncProperty(
@@ -156,14 +156,14 @@ describe('The text of a floating-point number', () => {
  * halves to even.
  */
 function realText(x: number): string {
-  const places = [2, 3, 4, 5, 6, 7, 8, 9].find((each) => Math.fround(Number(x.toPrecision(each))) === x)!
-  const java = x.toPrecision(places)
+  const decimals = [2, 3, 4, 5, 6, 7, 8, 9].find((each) => Math.fround(Number(x.toPrecision(each))) === x)!
+  const java = x.toPrecision(decimals)
   const written = Number(java)
   const digits = written.toExponential(7).replace(/^-|\.|e.*$/g, '')
   const isExact = Number.isInteger(written)
     ? Math.abs(written) >= 9.2e18 && /^\d{8}0+$/.test(String(BigInt(Math.abs(written))))
     : Math.fround(written) === written
-  const isHalf = isExact && places === 8 && digits.endsWith('5')
+  const isHalf = isExact && decimals === 8 && digits.endsWith('5')
   const isDown = isHalf && Number(digits[6]) % 2 === 0
   const [mantissa = '', exponent = ''] = (isDown ? downwards(written) : written).toExponential(6).split('e')
   return `${mantissa.replace(/0+$/, '').replace(/\.$/, '.0')}E${Number(exponent)}`
@@ -233,7 +233,7 @@ describe('Time zones', () => {
 })
 
 /** Calls a scalar function over texts: with a constant format, and with a format from a column. */
-async function bothWays(
+async function bothResults(
   name: string,
   type: string,
   format: string,
@@ -331,7 +331,7 @@ describe('Texts of dates and times', () => {
   ])('%s by %s parses the same with a constant format as with a computed one', async (name, format) => {
     await fc.assert(
       fc.asyncProperty(someTexts, async (some) => {
-        const [known, general] = await bothWays(name, 'varchar', format, values([...oddMoments, ...some]))
+        const [known, general] = await bothResults(name, 'varchar', format, values([...oddMoments, ...some]))
         expect(known).toEqual(general)
       }),
       { numRuns: 6 },
@@ -464,7 +464,7 @@ describe('Texts of dates and times', () => {
     ['format_datetime', "y yy Y M d H h m s S SS SSSSSS 'it''s' a % G C"],
     ['format_datetime', 'yyyyy-MMM-dd hh K k EEEE e w xxxx D'],
   ])('%s by %s prints the same with a constant format as with a computed one', async (name, format) => {
-    const [known, general] = await bothWays(name, 'timestamp(3)', format, moments)
+    const [known, general] = await bothResults(name, 'timestamp(3)', format, moments)
     expect(known).toEqual(general)
   })
 
@@ -480,7 +480,7 @@ describe('Texts of dates and times', () => {
     const from = `(SELECT i, {'t': x ${finer}, 'z': ['UTC', 'Europe/Berlin', '-03:30'][i % 3 + 1]} AS x FROM ${moments}
       UNION ALL SELECT -i, {'t': TIMESTAMP '1970-01-01' - to_microseconds(i * ${unit}), 'z': 'UTC'} FROM range(1, 3) r(i)
       UNION ALL SELECT 9999, NULL) t`
-    const [known, general] = await bothWays('to_char', `timestamp(${precision}) with time zone`, format, from)
+    const [known, general] = await bothResults('to_char', `timestamp(${precision}) with time zone`, format, from)
     expect(known).toEqual(general)
   })
 
@@ -538,8 +538,8 @@ it("trim, ltrim and rtrim remove Java's blanks and nothing else", async () => {
 
 it('substr never throws, so that it may run before the condition that guards it', async () => {
   const bigints = [0, 1, 2, -1, -2, 100, -100, 101, 2 ** 32, -(2 ** 32), 2 ** 32 - 1]
-  const ends = ['9223372036854775807', '(-9223372036854775807 - 1)', 'NULL']
-  const numbers = [...bigints.map(String), ...ends].map((n) => `CAST(${n} AS BIGINT)`).join(', ')
+  const limits = ['9223372036854775807', '(-9223372036854775807 - 1)', 'NULL']
+  const numbers = [...bigints.map(String), ...limits].map((n) => `CAST(${n} AS BIGINT)`).join(', ')
   const texts = `'', 'a', 'äöü', '\u{1F600}b', repeat('x', 100), NULL`
   const rows = await column(`
     SELECT count(*) FILTER (q_substr(s, a) IS NULL OR length(q_substr3(s, a, n)) <= length(q_substr(s, a)))
@@ -581,7 +581,7 @@ it.each([
   ].map((first) => toText(render({ args: [first, ...values], session, names })))
   const double = fc.oneof(
     fc.double(),
-    fc.tuple(fc.integer({ min: -9_999_999, max: 9_999_999 }), fc.nat(9)).map(([n, places]) => n / 10 ** places),
+    fc.tuple(fc.integer({ min: -9_999_999, max: 9_999_999 }), fc.nat(9)).map(([n, decimals]) => n / 10 ** decimals),
     fc.constantFrom(0, -0, 1.005, -0.005, -0.001, 0.125, 0.995, 999_999.995, 9_999_999.999, 1e7, 1e-3, 0.5, 1.5, -0.4),
   )
   const rows = fc.array(fc.tuple(double, fc.maxSafeInteger(), fc.constantFrom('', 'a%s', 'é\n😀', 'null')), {
@@ -883,7 +883,7 @@ describe('Casts to decimals', () => {
       fc.double({ noNaN: true, noDefaultInfinity: true }),
       fc.double({ min: -1e6, max: 1e6, noNaN: true }),
       fc.integer(),
-      fc.tuple(fc.integer({ min: -9999999, max: 9999999 }), fc.nat(9)).map(([n, places]) => n / 10 ** places),
+      fc.tuple(fc.integer({ min: -9999999, max: 9999999 }), fc.nat(9)).map(([n, decimals]) => n / 10 ** decimals),
     )
     const borders = [
       0, -0, 1e15, 1e17, 999999999999999.9, 99999.995, 9.5, 0.001, 123456, 1234567, 0.1234567, 16777216, 1e-40, 3e38,

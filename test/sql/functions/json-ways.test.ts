@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { castFromJson, castToJson } from '../../../src/sql/functions/casts-json.ts'
 import { parseJsonPath } from '../../../src/duckdb/json-path/json-path.ts'
-import { plainPlace } from '../../../src/duckdb/json-path/plain-place.ts'
+import { plainPath } from '../../../src/duckdb/json-path/plain-place.ts'
 import { javaDouble } from '../../../src/duckdb/scripts/double-text.ts'
 import { JsonReader, JsonSyntaxError, quoteJson, writeJson } from '../../../src/duckdb/scripts/json-document.ts'
 import { tidied } from '../../../src/duckdb/scripts/json-tidy.ts'
@@ -122,7 +122,7 @@ const first = scalars.flatMap((value) => [
 ])
 const texts = fc.array(fc.oneof(json, broken, framed, right), { minLength: 200, maxLength: 200 })
 
-const places = [
+const pointersAndPaths = [
   ['/a', '$.a'],
   ['/0', '$[0]'],
   ['/1', '$[1]'],
@@ -165,7 +165,7 @@ describe('A path of SQL/JSON', () => {
 
   it('finds the same in DuckDB as in JavaScript', async () => {
     const pairs = paths.flatMap((path, i) => {
-      const { pointer, unlike } = plainPlace(parseJsonPath(path))!
+      const { pointer, unlike } = plainPath(parseJsonPath(path))!
       const failing = ['UNKNOWN', 'ERROR', 'DEFAULT'][i % 3]!
       return [
         [
@@ -196,7 +196,7 @@ describe('A path of SQL/JSON', () => {
       'lax $.a.size()',
       'lax $..a',
     ]) {
-      expect(plainPlace(parseJsonPath(path)), path).toBeUndefined()
+      expect(plainPath(parseJsonPath(path)), path).toBeUndefined()
     }
   })
 })
@@ -225,7 +225,7 @@ describe('JSON functions with a path', () => {
   it('give the same in DuckDB as in JavaScript', async () => {
     const pairs = [
       ...both((kind, x) => [
-        ...places.flatMap(([pointer, path]) => [
+        ...pointersAndPaths.flatMap(([pointer, path]) => [
           [`${kind}scalar_at(${x}, '${pointer}', '${path}')`, `u_json_extract_scalar(${x}, '${path}')`],
           [`${kind}at(${x}, '${pointer}', '${path}')`, `u_json_extract(${x}, '${path}')`],
           [`${kind}size_at(${x}, '${pointer}', '${path}')`, `u_json_size(${x}, '${path}')`],

@@ -276,7 +276,7 @@ const twice =
 
 const { relation } = fc.letrec<{ relation: Make }>((tie) => {
   const one = tie('relation')
-  const place = fc.tuple(fc.nat(2), fc.integer({ min: 1, max: 3 }))
+  const position = fc.tuple(fc.nat(2), fc.integer({ min: 1, max: 3 }))
   return {
     relation: fc.oneof(
       { depthSize: 'small', withCrossShrink: true },
@@ -293,7 +293,7 @@ const { relation } = fc.letrec<{ relation: Make }>((tie) => {
       one.map(grouped),
       one.map(rolledUp),
       fc
-        .tuple(one, fc.tuple(order, order), place, fc.boolean())
+        .tuple(one, fc.tuple(order, order), position, fc.boolean())
         .map(([input, orders, at, ties]) => limited(input, orders, at, ties)),
       fc
         .tuple(fc.constantFrom('union' as const, 'intersect' as const, 'except' as const), fc.boolean(), one, one)

@@ -228,7 +228,7 @@ describe('A literal near the name of a secret', () => {
     joins.push((a, b) => `${b} NOT IN (1, ${a})`)
     joins.push((a, b) => `f(${a}, ${b})`)
     joins.push((a, b) => `${a} BETWEEN 'a' AND ${b}`)
-    const places = [
+    const positions = [
       (x: string) => `SELECT * FROM t WHERE a = 1 AND (${x} OR b = 2)`,
       (x: string) => `SELECT ${x} FROM t`,
       (x: string) => `SELECT 1 FROM t JOIN u ON ${x}`,
@@ -248,7 +248,7 @@ describe('A literal near the name of a secret', () => {
         else literal = pick(wraps)(literal)
       }
       const sides: [string, string] = chance(0.5) ? [name, literal] : [literal, name]
-      const sql = pick(places)(pick(joins)(...sides))
+      const sql = pick(positions)(pick(joins)(...sides))
       expect(redactSecrets(sql).sql, sql).not.toContain(M)
     }
   })

@@ -112,12 +112,12 @@ export async function audit(fixture: LogFixture): Promise<Audit> {
     const all = await allRecords(store, partition)
     const seen: Verdict[] = []
     const after: State[] = [zeroState]
-    let place = { offset: 0n, state: zeroState }
+    let position = { offset: 0n, state: zeroState }
     let lastTime = ''
     for (const record of all) {
-      const folded = reader.foldRecords(partition, place, [record], (verdict) => seen.push(verdict))
-      place = folded.position
-      after.push(place.state)
+      const folded = reader.foldRecords(partition, position, [record], (verdict) => seen.push(verdict))
+      position = folded.position
+      after.push(position.state)
       for (const event of folded.events) {
         expect(event.time >= lastTime, `times of log partition ${partition} decrease at ${event.time}`).toBe(true)
         lastTime = event.time
@@ -156,16 +156,16 @@ export function expectWholeStreams(valid: readonly Recorded[]): void {
 
 /** Asserts that each acknowledged event is valid, once, at the acknowledged position. */
 export function expectKept(log: Pick<Audit, 'valid'>, acknowledged: readonly Appended[]): void {
-  const byPlace = new Map(log.valid.map((event) => [placeOf(event), event]))
-  expect(byPlace.size).toBe(log.valid.length)
+  const byPosition = new Map(log.valid.map((event) => [positionOf(event), event]))
+  expect(byPosition.size).toBe(log.valid.length)
   for (const event of acknowledged.flatMap((each) => each.events)) {
-    const found = byPlace.get(placeOf(event))
+    const found = byPosition.get(positionOf(event))
     expect(found, `acknowledged event ${event.stream}/${event.sequence}`).toBeDefined()
     expect(found!.hash).toBe(event.hash)
   }
 }
 
-function placeOf(event: Recorded): string {
+function positionOf(event: Recorded): string {
   return `${event.position.partition}/${event.position.offset}`
 }
 

@@ -130,7 +130,7 @@ export class ConfiguredGroups implements ResourceGroups {
     const isThere = typeof chosen !== 'string' && (single || groupText(chosen.path) === entrant.group)
     const group = isThere ? chosen : groupAt(groupPath(entrant.group), rootGroups)
     const arrival = { ...arrivalOf(silentVisit(entrant)), recovered: true }
-    return this.#placeOf(this.#tree.occupy(group, arrival))
+    return this.#slotOf(this.#tree.occupy(group, arrival))
   }
 
   tryEnter(entrant: Entrant): GroupSlot | undefined {
@@ -139,7 +139,7 @@ export class ConfiguredGroups implements ResourceGroups {
     if (typeof chosen === 'string' || groupText(chosen.path) !== entrant.group) return undefined
     if ((entrant.recovered && !this.#tree.rules.single) || !chosen.leaf) return undefined
     const ticket = this.#tree.start(chosen, arrivalOf(silentVisit(entrant)))
-    return ticket && this.#placeOf(ticket)
+    return ticket && this.#slotOf(ticket)
   }
 
   enter(entrant: Entrant): { readonly queued: Queued; readonly slot: Promise<GroupSlot | undefined> } {
@@ -158,7 +158,7 @@ export class ConfiguredGroups implements ResourceGroups {
       this.#start()
     }
     if (signal.aborted) leave()
-    else if (ticket.state === 'running') visit.wake(this.#placeOf(ticket))
+    else if (ticket.state === 'running') visit.wake(this.#slotOf(ticket))
     else signal.addEventListener('abort', leave, { once: true })
     if (!ticket.group.line.startsOnArrival) this.#start()
     return { queued, slot: given.promise }
@@ -268,10 +268,10 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 
   #start(): void {
-    for (const ticket of this.#tree.startAll()) ticket.subject.wake(this.#placeOf(ticket))
+    for (const ticket of this.#tree.startAll()) ticket.subject.wake(this.#slotOf(ticket))
   }
 
-  #placeOf(ticket: Ticket<Visit>): GroupSlot {
+  #slotOf(ticket: Ticket<Visit>): GroupSlot {
     const { signal, usage } = ticket.subject.entrant
     const release = (): void => {
       if (!this.#running.delete(ticket)) return

@@ -14,7 +14,7 @@ import { resultDigest } from '../results/result-digest.ts'
 import { Ended, type OngoingWork } from './ongoing-work.ts'
 import { ROOT_STAGE, type TaskId, type QueryId } from '../../../shared/ids.ts'
 
-interface EndsPorts {
+interface CompletionPorts {
   readonly aggregate: Pick<QueryAggregate, 'queryId' | 'state' | 'intended'>
   readonly record: Recorder['record']
   readonly work: Pick<OngoingWork, 'suspended' | 'stop' | 'dropPending'>
@@ -31,13 +31,13 @@ interface EndsPorts {
 
 /** Ends the query, finished or failed, and then releases what it holds. */
 export class Completion {
-  readonly #ports: EndsPorts
+  readonly #ports: CompletionPorts
   #endedBytes: number | undefined
   #released = false
   #partial = false
   readonly #warnings: Warning[] = []
 
-  constructor(ports: EndsPorts) {
+  constructor(ports: CompletionPorts) {
     this.#ports = ports
   }
 

@@ -53,7 +53,7 @@ export interface ExecutionDeps extends StatementRights {
   /** The coordinator's own engine, for stages that need no worker. */
   readonly engine: EnginePool
   readonly workers: Pick<WorkerDirectory, 'byId'>
-  readonly placement: Pick<Placement, 'place' | 'take'>
+  readonly placement: Pick<Placement, 'assign' | 'take'>
   readonly client: WorkerClient
   readonly hub: TaskHub
   readonly cleaner: TaskCleaner

@@ -37,12 +37,12 @@ export async function publishPages(
     data ? [{ token: group.firstToken + index, bytes: data }] : [],
   )
   for (const { token, bytes } of small) run.pages.set(token, bytes)
-  const { places, beside } = small.length > 0 ? await log.keepPages(run.queryId, small) : { places: [], beside: [] }
-  const placeOf = new Map<number, PageOffset | undefined>(small.map(({ token }, index) => [token, places[index]]))
+  const { offsets, beside } = small.length > 0 ? await log.keepPages(run.queryId, small) : { offsets: [], beside: [] }
+  const offsetOf = new Map<number, PageOffset | undefined>(small.map(({ token }, index) => [token, offsets[index]]))
   const pages = group.pages.map(({ rows, bytes, sha256, taskToken, digest, data }, index): PublishedPage => {
-    const place = placeOf.get(group.firstToken + index)
+    const offset = offsetOf.get(group.firstToken + index)
     const kept = data ? 'log' : 'worker'
-    return { rows, bytes, sha256, kept, ...(place && { place }), taskToken, ...(digest && { digest }) }
+    return { rows, bytes, sha256, kept, ...(offset && { place: offset }), taskToken, ...(digest && { digest }) }
   })
   return { command: { type: 'PublishPages', data: { ...group, pages } }, beside }
 }

@@ -43,7 +43,7 @@ export async function runWorkerStage(
   const firstNumber = recoveries(run.aggregate) * 1000
   for (let number = firstNumber; ; number++) {
     if (!stage.fragment) throw secretsNotKept()
-    const slot = await deps.placement.place(run.signal, lost?.nodeId)
+    const slot = await deps.placement.assign(run.signal, lost?.nodeId)
     const { node } = slot
     const splits = await run.splitsOf(stage).catch((error: unknown) => {
       slot.leave()

@@ -118,8 +118,8 @@ function stageNow(query: KnownQuery, { id, inputs }: PlannedStage): StageTimes {
         [...query.tasks.values()].some((task) => inputs.includes(task.stage)))
     return { state: relays ? 'RUNNING' : 'SCHEDULED', ...base }
   }
-  const ends = current.map((task) => task.endedAt ?? '')
-  const endedAt = ends.every((end) => end !== '') ? ends.sort().at(-1) : undefined
+  const endTimes = current.map((task) => task.endedAt ?? '')
+  const endedAt = endTimes.every((end) => end !== '') ? endTimes.sort().at(-1) : undefined
   const end = endedAt === undefined ? {} : { endedAt }
   if (current.some((task) => task.state === 'FAILED')) return { state: 'FAILED', ...base, ...end }
   if (current.some((task) => task.state === 'CANCELED')) return { state: 'CANCELED', ...base, ...end }

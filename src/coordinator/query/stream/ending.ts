@@ -29,7 +29,7 @@ export const canceledByClient: Ending = { failure: failureOf('USER_CANCELED', 'Q
 export function endingBy(
   by: Identity,
   authorize: Authorize,
-  way: Pick<EndedBy, 'how' | 'statement'>,
+  ended: Pick<EndedBy, 'how' | 'statement'>,
   message = '',
 ): Ending {
   const { user, originalUser, remoteAddress } = by
@@ -37,10 +37,10 @@ export function endingBy(
     user,
     ...(originalUser === undefined || originalUser === user ? {} : { originalUser }),
     ...(remoteAddress === undefined ? {} : { remoteAddress }),
-    ...way,
+    ...ended,
   }
   return {
-    failure: failureBy(way.how, withoutSecrets(message)),
+    failure: failureBy(ended.how, withoutSecrets(message)),
     endedBy,
     mayEnd: (query, queryId) => authorize(by, { action: 'kill', query, queryId }),
   }

@@ -78,9 +78,9 @@ function countPhases(
   phase('plan', totals.planningNanos / 1e9)
   const stats = [...query.tasks.values()].map((task) => task.stats).filter((one) => one !== undefined)
   const starts = stats.map((one) => one.startTime).filter((one) => one !== undefined)
-  const ends = stats.map((one) => one.endTime).filter((one) => one !== undefined)
+  const endTimes = stats.map((one) => one.endTime).filter((one) => one !== undefined)
   const began = starts.toSorted()[0]
-  const done = ends.toSorted().at(-1)
+  const done = endTimes.toSorted().at(-1)
   if (query.planned?.executionStartedAt && began)
     phase('start', secondsBetween(query.planned.executionStartedAt, began))
   if (began && done) phase('execute', secondsBetween(began, done))

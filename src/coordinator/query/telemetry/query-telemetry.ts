@@ -194,8 +194,8 @@ function phasesOf(query: EndedQuery) {
   const [begun, ended] = [Date.parse(query.createdAt), Date.parse(query.endedAt)]
   const queued = query.queued ? Date.parse(query.admitted?.at ?? query.endedAt) - Date.parse(query.queued.at) : 0
   const planned = query.plannedAt === undefined ? ended : Date.parse(query.plannedAt)
-  const taskEnds = [...query.tasks.values()].map(({ endedAt }) => Date.parse(endedAt ?? query.endedAt))
-  const executed = query.kind === 'FINISHED' ? Math.min(ended, Math.max(planned, ...taskEnds)) : ended
+  const taskEndMs = [...query.tasks.values()].map(({ endedAt }) => Date.parse(endedAt ?? query.endedAt))
+  const executed = query.kind === 'FINISHED' ? Math.min(ended, Math.max(planned, ...taskEndMs)) : ended
   return {
     queued: Math.max(0, queued),
     planning: Math.max(0, planned - begun - queued),

@@ -25,15 +25,15 @@ export class RecordFault extends Signal {}
 /** Splits bytes into the fields of one record at a time. Spaces around a quoted field are not part of it. */
 export class CsvTokenizer {
   /** The offsets where each field of the record begins and ends, without its quotes. */
-  readonly starts: number[] = []
-  readonly ends: number[] = []
+  readonly startOffsets: number[] = []
+  readonly endOffsets: number[] = []
   readonly kinds: number[] = []
   /** Number of fields in the record. */
   count = 0
   /** Number of line breaks in the record, including its own end. */
   lineBreaks = 0
   /** The line ends found so far, as bits: 1 LF, 2 CRLF, 4 CR. */
-  lineEnds = 0
+  lineBreakKinds = 0
   readonly #delimiter: number
   readonly #quote: number
   readonly #escape: number
@@ -44,8 +44,8 @@ export class CsvTokenizer {
     this.#escape = escape === '' ? this.#quote : escape.charCodeAt(0)
   }
 
-  get mixedLineEnds(): boolean {
-    return (this.lineEnds & (this.lineEnds - 1)) !== 0
+  get hasMixedBreaks(): boolean {
+    return (this.lineBreakKinds & (this.lineBreakKinds - 1)) !== 0
   }
 
   /**
@@ -67,7 +67,7 @@ export class CsvTokenizer {
   }
 
   text(bytes: Buffer, field: number): string {
-    const text = bytes.toString('utf8', this.starts[field], this.ends[field])
+    const text = bytes.toString('utf8', this.startOffsets[field], this.endOffsets[field])
     if (this.kinds[field] !== ESCAPED) return text
     const [quote, escape] = [String.fromCharCode(this.#quote), String.fromCharCode(this.#escape)]
     if (quote === escape) return text.replaceAll(quote + quote, quote)
@@ -77,12 +77,12 @@ export class CsvTokenizer {
   #lineEnd(bytes: Buffer, at: number, to: number, atEnd: boolean): number {
     this.lineBreaks++
     if (bytes[at] === LF) {
-      this.lineEnds |= 1
+      this.lineBreakKinds |= 1
       return at + 1
     }
     if (at + 1 === to && !atEnd) return -1
     const crlf = bytes[at + 1] === LF && at + 1 < to
-    this.lineEnds |= crlf ? 2 : 4
+    this.lineBreakKinds |= crlf ? 2 : 4
     return at + (crlf ? 2 : 1)
   }
 
@@ -133,8 +133,8 @@ export class CsvTokenizer {
   }
 
   #add(start: number, end: number, kind: number): void {
-    this.starts[this.count] = start
-    this.ends[this.count] = end
+    this.startOffsets[this.count] = start
+    this.endOffsets[this.count] = end
     this.kinds[this.count++] = kind
   }
 }

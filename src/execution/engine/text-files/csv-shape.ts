@@ -71,7 +71,7 @@ export async function checkCsv(path: string, dialect: CsvDialect, needs: readonl
   await readRecords(path, readChunks(path), tokenizer, dialect.skip, (bytes, line) => {
     if (isBlank(tokenizer) && needs.length > 1) return true
     checkCount(path, line, tokenizer.count, needs.length, 'the table')
-    checkLineEnds(path, line, tokenizer)
+    checkLineBreaks(path, line, tokenizer)
     if (dialect.lineEnd !== 'mixed' && lineEndOf(tokenizer, dialect.lineEnd) !== dialect.lineEnd)
       throw new TextFault(path, line, 'it does not end as the lines before it do')
     if (isFirst) {
@@ -79,7 +79,7 @@ export async function checkCsv(path: string, dialect: CsvDialect, needs: readonl
       return true
     }
     for (const { column, test, type, blanks } of typed) {
-      const [from, to] = [tokenizer.starts[column]!, tokenizer.ends[column]!]
+      const [from, to] = [tokenizer.startOffsets[column]!, tokenizer.endOffsets[column]!]
       if (isNull(tokenizer, bytes, column, dialect.nullString) || (blanks && from === to)) continue
       if (!test(bytes, from, to)) {
         const value = shown(tokenizer.text(bytes, column))
@@ -118,7 +118,7 @@ class CsvColumns {
   take(bytes: Buffer, line: number): void {
     const tokenizer = this.#tokenizer
     const { count } = tokenizer
-    checkLineEnds(this.#path, line, tokenizer)
+    checkLineBreaks(this.#path, line, tokenizer)
     if (!this.#first) {
       if (isBlank(tokenizer)) this.blankBefore++
       else this.#takeFirst(bytes, line)
@@ -130,7 +130,7 @@ class CsvColumns {
     checkCount(this.#path, line, count, fields, `line ${this.#first.line}`)
     for (let column = 0; column < fields; column++) {
       const mask = this.#masks[column]!
-      const empty = tokenizer.starts[column] === tokenizer.ends[column]
+      const empty = tokenizer.startOffsets[column] === tokenizer.endOffsets[column]
       if (empty && tokenizer.kinds[column] !== PLAIN) this.#blanks[column] = true
       if (mask !== fits.text && !empty) this.#masks[column] = mask & this.#maskOf(bytes, column)
     }
@@ -153,7 +153,7 @@ class CsvColumns {
   }
 
   #maskOf(bytes: Buffer, column: number): number {
-    const [from, to] = [this.#tokenizer.starts[column]!, this.#tokenizer.ends[column]!]
+    const [from, to] = [this.#tokenizer.startOffsets[column]!, this.#tokenizer.endOffsets[column]!]
     if (from === to || isNull(this.#tokenizer, bytes, column, this.#nullString)) return fits.anything
     return classifyText(bytes, from, to)
   }
@@ -180,7 +180,7 @@ class CsvColumns {
 
   /** Refuses mixed line ends in a file with a single column: an empty line there is a row, or a part of a line end. */
   #checkSingle(line: number): void {
-    if (this.#tokenizer.mixedLineEnds)
+    if (this.#tokenizer.hasMixedBreaks)
       throw new TextFault(this.#path, line, 'lines of a single column end in different ways')
   }
 
@@ -205,8 +205,8 @@ class CsvColumns {
 }
 
 /** @param none the result for a file without a line end */
-function lineEndOf({ lineEnds }: CsvTokenizer, none: CsvDialect['lineEnd'] = 'lf'): CsvDialect['lineEnd'] {
-  switch (lineEnds) {
+function lineEndOf({ lineBreakKinds }: CsvTokenizer, none: CsvDialect['lineEnd'] = 'lf'): CsvDialect['lineEnd'] {
+  switch (lineBreakKinds) {
     case 0:
       return none
     case 1:
@@ -221,8 +221,8 @@ function lineEndOf({ lineEnds }: CsvTokenizer, none: CsvDialect['lineEnd'] = 'lf
 }
 
 /** DuckDB reads LF and CRLF in one file. A CR in such a file would become a part of a value. */
-function checkLineEnds(path: string, line: number, { lineEnds, mixedLineEnds }: CsvTokenizer): void {
-  if ((lineEnds & 4) !== 0 && mixedLineEnds)
+function checkLineBreaks(path: string, line: number, { lineBreakKinds, hasMixedBreaks }: CsvTokenizer): void {
+  if ((lineBreakKinds & 4) !== 0 && hasMixedBreaks)
     throw new TextFault(path, line, 'some lines end with CR, and others with LF or CRLF')
 }
 
@@ -231,13 +231,18 @@ function isText(mask: number): boolean {
 }
 
 /** Whether a line has no character. */
-function isBlank({ count, starts, ends, kinds }: CsvTokenizer): boolean {
-  return count === 1 && starts[0] === ends[0] && kinds[0] === PLAIN
+function isBlank({ count, startOffsets, endOffsets, kinds }: CsvTokenizer): boolean {
+  return count === 1 && startOffsets[0] === endOffsets[0] && kinds[0] === PLAIN
 }
 
-function isNull({ starts, ends, kinds }: CsvTokenizer, bytes: Buffer, column: number, nullString: string): boolean {
+function isNull(
+  { startOffsets, endOffsets, kinds }: CsvTokenizer,
+  bytes: Buffer,
+  column: number,
+  nullString: string,
+): boolean {
   if (kinds[column] !== PLAIN) return false
-  const [from, to] = [starts[column]!, ends[column]!]
+  const [from, to] = [startOffsets[column]!, endOffsets[column]!]
   return from === to || (nullString !== '' && bytes.toString('utf8', from, to) === nullString)
 }
 

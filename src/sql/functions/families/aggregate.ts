@@ -271,7 +271,7 @@ const countNote = {
 /**
  * Beyond five million values, the standard error is 0.65 divided by the root of the places of the levels that count.
  */
-function placesFor(error: number): number {
+function bitsFor(error: number): number {
   return Math.min(FINEST, Math.max(COARSEST, Math.ceil(2 * Math.log2(0.8 / error))))
 }
 
@@ -280,11 +280,11 @@ function placesFor(error: number): number {
  * the count is estimated (distinct-estimate.ts). In windows, each frame would carry its codes; the values themselves
  * are counted there.
  */
-function distinctCount(context: RenderContext, leastPlaces: number): Sql {
+function distinctCount(context: RenderContext, leastBits: number): Sql {
   if (context.clauses?.over !== undefined) return context.fill`count(DISTINCT ${key(context, 0)})$F`
-  const places = integer(leastPlaces)
-  const code = sql`q_distinct_code(hash(${key(context, 0)}), ${places})`
-  return context.fill`q_distinct_count(list(DISTINCT ${code})$F($1 IS NOT NULL)$E, ${places})`
+  const bits = integer(leastBits)
+  const code = sql`q_distinct_code(hash(${key(context, 0)}), ${bits})`
+  return context.fill`q_distinct_count(list(DISTINCT ${code})$F($1 IS NOT NULL)$E, ${bits})`
 }
 
 const HALF = sql`CAST(10000000000000000000 AS HUGEINT)`
@@ -506,8 +506,8 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
     (context) => {
       const error = parameter(context, 1)
       const finest = context.constant(1)
-      const leastPlaces = typeof finest === 'number' ? placesFor(finest) : FINEST
-      return context.fill`CASE WHEN ${error} NOT BETWEEN 0.0040625 AND 0.26 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Max standard error must be in [0.0040625, 0.26]: ' || ${error}) ELSE ${distinctCount(context, leastPlaces)} END`
+      const leastBits = typeof finest === 'number' ? bitsFor(finest) : FINEST
+      return context.fill`CASE WHEN ${error} NOT BETWEEN 0.0040625 AND 0.26 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Max standard error must be in [0.0040625, 0.26]: ' || ${error}) ELSE ${distinctCount(context, leastBits)} END`
     },
     countNote,
   ),

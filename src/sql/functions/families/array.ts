@@ -27,8 +27,8 @@ function arrayExtreme(name: Extreme): (context: RenderContext) => Sql {
     if (needsComparisonKey(element)) {
       const [item, at] = [context.names.fresh(), context.names.fresh()]
       // The first of equal values wins.
-      const place = name === 'min' ? at : sql`-${at}`
-      const keyed = structOf({ k: comparisonKey(element, item, context.names), i: place, v: item })
+      const position = name === 'min' ? at : sql`-${at}`
+      const keyed = structOf({ k: comparisonKey(element, item, context.names), i: position, v: item })
       const sorted = context.fill`list_sort(list_transform($1, lambda ${item}, ${at}: ${keyed}))`
       return context.fill`CASE WHEN list_position($1, NULL) IS NULL THEN ${sorted}[${integer(name === 'min' ? 1 : -1)}].v END`
     }

@@ -29,9 +29,9 @@ function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
   if (!needsComparisonKey(type))
     return sql`CASE WHEN ${anyNull} THEN NULL ELSE ${code(name)}(${joined(values, ', ')}) END`
   // The first of equal values wins.
-  const place = (i: number): Sql => integer(name === 'greatest' ? -i : i)
+  const position = (i: number): Sql => integer(name === 'greatest' ? -i : i)
   const pairs = values.map((value, i) =>
-    structOf({ k: comparisonKey(type, value, context.names), i: place(i), v: value }),
+    structOf({ k: comparisonKey(type, value, context.names), i: position(i), v: value }),
   )
   return sql`CASE WHEN ${anyNull} THEN NULL ELSE (list_sort([${joined(pairs, ', ')}], ${literal(name === 'greatest' ? 'DESC' : 'ASC')})[1]).v END`
 }

@@ -27,11 +27,11 @@ function codes(context: RenderContext): Sql {
 }
 
 /**
- * A set of distinct values: as codes, or HyperLogLog registers if there are many. @param places the number of
+ * A set of distinct values: as codes, or HyperLogLog registers if there are many. @param bits the number of
  * registers, as a power of two
  */
-function approximateSet(context: RenderContext, places: Sql): Sql {
-  return context.fill`q_sketch(list(DISTINCT ${codes(context)})$F($1 IS NOT NULL)$E, ${places})`
+function approximateSet(context: RenderContext, bits: Sql): Sql {
+  return context.fill`q_sketch(list(DISTINCT ${codes(context)})$F($1 IS NOT NULL)$E, ${bits})`
 }
 
 /**

@@ -34,7 +34,7 @@ function bedOf(first = rulesOf([own])) {
 const of = (user: string, more: Partial<Entrant> = {}): Entrant => entrantOf({ user, group: `all.${user}`, ...more })
 
 /** The slot if it is already granted, otherwise 'waits'. */
-async function placeNow({ slot }: { readonly slot: Promise<GroupSlot | undefined> }) {
+async function slotNow({ slot }: { readonly slot: Promise<GroupSlot | undefined> }) {
   return Promise.race([slot, new Promise((resolve) => setImmediate(resolve, 'waits'))])
 }
 
@@ -45,11 +45,11 @@ it('configured groups free the slot of a query when its signal aborts, even befo
   const second = groups.enter(of('ana'))
   const gone = new AbortController()
   const third = groups.enter(of('ana', { signal: gone.signal }))
-  expect(await placeNow(second)).toBe('waits')
+  expect(await slotNow(second)).toBe('waits')
   gone.abort()
   expect(await third.slot).toBeUndefined()
   end.abort()
-  expect(await placeNow(second)).toMatchObject({ group: 'all.ana' })
+  expect(await slotNow(second)).toMatchObject({ group: 'all.ana' })
   expect(groups.figures()).toMatchObject([
     { group: 'all', running: 1, queued: 0, limits: { running: 9, queued: 9 } },
     { group: 'all.${USER}', running: 1, queued: 0, limits: { running: 1, queued: 2 } },
@@ -85,10 +85,10 @@ it('configured groups start no new query during a recovery, and start recovered 
   reservation.queryRecovered()
   const waited = groups.enter(of('ana', { recovered: true }))
   reservation.queryRecovered()
-  expect([await placeNow(fresh), await placeNow(waited)]).toEqual(['waits', 'waits'])
+  expect([await slotNow(fresh), await slotNow(waited)]).toEqual(['waits', 'waits'])
   ran.release()
-  expect(await placeNow(waited)).toMatchObject({ group: 'all.ana' })
-  expect(await placeNow(fresh)).toBe('waits')
+  expect(await slotNow(waited)).toMatchObject({ group: 'all.ana' })
+  expect(await slotNow(fresh)).toBe('waits')
 })
 
 it('configured groups choose the group of waiting queries again when the rules change, and call `moved`', async () => {
@@ -101,7 +101,7 @@ it('configured groups choose the group of waiting queries again when the rules c
   now.rules = rulesOf([{ name: 'team', hardConcurrencyLimit: 1, maxQueued: 0 }], [{ user: 'ana', group: 'all.team' }])
   groups.check()
   expect(moves).toEqual(['all.team'])
-  expect(await placeNow(ana)).toMatchObject({ group: 'all.team' })
+  expect(await slotNow(ana)).toMatchObject({ group: 'all.team' })
   await expect(ben.slot).rejects.toMatchObject({ errorName: 'QUERY_REJECTED' })
   expect(groups.stateOf(['all'])).toMatchObject({ running: 3, queued: 0 })
 })
@@ -111,7 +111,7 @@ it('configured groups apply the limits of new rules to a busy group, for a name 
   const toName = [{ user: 'ana', group: 'all.ana' }]
   const two = { ...own, hardConcurrencyLimit: 2 }
   const now = bedOf(rulesOf([two]))
-  const places = [groups.tryEnter(of('ana')), groups.tryEnter(of('ana'))]
+  const slots = [groups.tryEnter(of('ana')), groups.tryEnter(of('ana'))]
   const moves: string[] = []
   const waits = groups.enter(of('ana', { moved: ({ group }) => void moves.push(group) }))
   for (const [subGroups, selectors] of [
@@ -122,16 +122,16 @@ it('configured groups apply the limits of new rules to a busy group, for a name 
   ] as const) {
     now.rules = rulesOf(subGroups, selectors)
     groups.check()
-    expect(await placeNow(waits)).toBe('waits')
+    expect(await slotNow(waits)).toBe('waits')
     expect(groups.stateOf(['all', 'ana'])).toMatchObject({ hardConcurrencyLimit: 1, maxQueued: 1, running: 2 })
     expect(groups.figures()).toContainEqual(expect.objectContaining({ group: 'all.ana', running: 2, queued: 1 }))
     expect(() => groups.enter(of('ana'))).toThrow('Too many queued queries')
   }
-  places[0]!.release()
-  expect(await placeNow(waits)).toBe('waits')
+  slots[0]!.release()
+  expect(await slotNow(waits)).toBe('waits')
   now.rules = rulesOf([two])
   groups.check()
-  expect(await placeNow(waits)).toMatchObject({ group: 'all.ana' })
+  expect(await slotNow(waits)).toMatchObject({ group: 'all.ana' })
   expect(groups.stateOf(['all', 'ana'])).toMatchObject({ hardConcurrencyLimit: 2, maxQueued: 2, running: 2 })
   expect(moves).toEqual([])
 })
@@ -180,10 +180,10 @@ it('configured groups count the CPU time of queries and reduce it with time', as
   first.release()
   now.ms = 2000
   groups.check()
-  expect(await placeNow(second)).toBe('waits')
+  expect(await slotNow(second)).toBe('waits')
   now.ms = 3000
   groups.check()
-  expect(await placeNow(second)).toMatchObject({ group: 'all.ana' })
+  expect(await slotNow(second)).toMatchObject({ group: 'all.ana' })
 })
 
 const users = ['ana', 'ben', 'carla', 'don', 'eve', 'fay']
@@ -232,11 +232,11 @@ it('a change of rules that is applied in slices gives the same groups as a start
         const names = [...userStream.take(420)]
         const now = bedOf(one)
         const led = names.filter((user) => groups.groupOf(of(user).statement) !== '')
-        const places = led.slice(0, -10).map((user) => come(groups, user))
+        const slots = led.slice(0, -10).map((user) => come(groups, user))
         now.rules = other
         groups.check()
         // Queries that arrive now get a group by the old rules, and then by the new rules like the others.
-        places.push(...led.slice(-10).map((user) => come(groups, user)))
+        slots.push(...led.slice(-10).map((user) => come(groups, user)))
         for (const deadline = performance.now() + 60_000; groups.isDeciding && performance.now() < deadline;)
           await new Promise((resolve) => setImmediate(resolve))
         const changed = groups
@@ -244,7 +244,7 @@ it('a change of rules that is applied in slices gives the same groups as a start
         const fresh = led.filter((user) => groups.groupOf(of(user).statement) !== '')
         for (const user of fresh) void come(groups, user)
         expect(changed.figures()).toEqual(groups.figures())
-        const refused = (await Promise.all(places.map((slot) => placeNow({ slot } as never)))).filter(
+        const refused = (await Promise.all(slots.map((slot) => slotNow({ slot } as never)))).filter(
           (each) => (each as unknown) === 'refused',
         )
         expect(refused).toHaveLength(led.length - fresh.length)

@@ -207,9 +207,9 @@ describe('`readGroupRulesInSlices`', () => {
           ],
           cpuQuotaPeriod: '1h',
         })
-        let turns = 0
-        const read = await readGroupRulesInSlices(text, async () => void turns++)
-        expect(turns).toBeGreaterThanOrEqual(5 + Math.floor(below / 100) + Math.floor(deeper / 100))
+        let slices = 0
+        const read = await readGroupRulesInSlices(text, async () => void slices++)
+        expect(slices).toBeGreaterThanOrEqual(5 + Math.floor(below / 100) + Math.floor(deeper / 100))
         expect(plain(read)).toBe(plain(readGroupRules(text)))
         expect(plain(led(read))).toBe(plain(led(readGroupRules(text))))
       }),

@@ -60,7 +60,7 @@ it('an analysis yields to the event loop before it starts and after each catalog
   const tables = nextLoopPass().then(() => [])
   const metadata = { tables: () => tables } as Partial<MetadataPort> as MetadataPort
   let done = false
-  const turns = (async () => {
+  const otherWork = (async () => {
     for (; !done; reported.push('turn')) await nextLoopPass()
   })()
   const all = Array.from({ length: 5 }, (_, index) =>
@@ -68,7 +68,7 @@ it('an analysis yields to the event loop before it starts and after each catalog
   )
   expect(await Promise.all(all)).toEqual(all.map(() => literals))
   done = true
-  await turns
+  await otherWork
   expect(reported.filter((one) => one === 'work')).toHaveLength(10)
   expect(reported.join(' ')).not.toContain('work work')
 })

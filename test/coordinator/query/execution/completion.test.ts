@@ -18,7 +18,7 @@ const CANCELED = failureOf('USER_CANCELED', 'Query was canceled')
 const RUNNING = [event('QueryCreated'), event('QueryPlanned'), event('TaskCreated')]
 
 /** A completion of a query with these events, over ports that record their calls. */
-function endsOf(before: readonly QueryEvent[]) {
+function completionOf(before: readonly QueryEvent[]) {
   let state = foldQuery(QUERY_ID, before)
   const reported: string[] = []
   const appends: (readonly QueryEvent[])[] = []
@@ -39,7 +39,7 @@ function endsOf(before: readonly QueryEvent[]) {
   }
   /** The reason for which the log refuses an append; by default it accepts each. */
   const log = { refusal: (_events: readonly QueryEvent[]): Error | undefined => undefined }
-  const ends = new Completion({
+  const completion = new Completion({
     aggregate: {
       queryId: QUERY_ID,
       get state() {
@@ -83,31 +83,31 @@ function endsOf(before: readonly QueryEvent[]) {
     onUnrecorded: () => void reported.push('unrecorded'),
   })
   const types = () => appends.map((events) => events.map(({ type }) => type))
-  return { ends, work, live, log, reported, released, appends, types, kind: () => state.kind }
+  return { completion, work, live, log, reported, released, appends, types, kind: () => state.kind }
 }
 
 describe('A failure', () => {
   it('stops the work, and ends open tasks and the query in one append with the newest figures', async () => {
-    const bed = endsOf(RUNNING)
+    const bed = completionOf(RUNNING)
     bed.live.set(taskId, stats)
-    await bed.ends.fail(failureOf('DIVISION_BY_ZERO', 'Division by zero'))
+    await bed.completion.fail(failureOf('DIVISION_BY_ZERO', 'Division by zero'))
     expect(bed.types()).toEqual([['TaskCanceled', 'QueryFailed']])
     expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'aborted', stats })
     expect(bed.reported).toEqual(['stopped', 'FAILED'])
   })
 
   it('records the reason "canceled" for open tasks when the client cancels the query', async () => {
-    const bed = endsOf(RUNNING)
-    await bed.ends.fail(CANCELED)
+    const bed = completionOf(RUNNING)
+    await bed.completion.fail(CANCELED)
     expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'canceled' })
     expect(bed.reported).toEqual(['stopped', 'CANCELED'])
   })
 
   it('is recorded without figures of tasks when the log refuses these as too large', async () => {
-    const bed = endsOf(RUNNING)
+    const bed = completionOf(RUNNING)
     bed.live.set(taskId, stats)
     bed.log.refusal = ([first]) => (first && 'stats' in first.data ? new TooLarge(2000, 1000) : undefined)
-    await bed.ends.fail(CANCELED)
+    await bed.completion.fail(CANCELED)
     expect(bed.types()).toEqual([['TaskCanceled', 'QueryFailed']])
     expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'canceled' })
   })
@@ -115,25 +115,25 @@ describe('A failure', () => {
   it('changes nothing for an ended query and for a prepared write', async () => {
     const finished = [...RUNNING, event('ResultPagesPublished'), event('QueryFinished')]
     for (const before of [finished, [...RUNNING, event('WritePrepared')]]) {
-      const bed = endsOf(before)
-      await bed.ends.fail(CANCELED)
+      const bed = completionOf(before)
+      await bed.completion.fail(CANCELED)
       expect(bed.types()).toEqual([])
       expect(bed.reported).toEqual([])
     }
   })
 
   it('is not recorded by a process that is stopping', async () => {
-    const bed = endsOf(RUNNING)
+    const bed = completionOf(RUNNING)
     bed.work.suspended = true
-    await bed.ends.failFor(new Error('connection closed'))
-    bed.ends.unrecorded(new LogUnavailable('away'))
+    await bed.completion.failFor(new Error('connection closed'))
+    bed.completion.unrecorded(new LogUnavailable('away'))
     expect(bed.types()).toEqual([])
     expect(bed.reported).toEqual([])
   })
 
   it('has a message of at most 8 KiB', async () => {
-    const bed = endsOf(RUNNING)
-    await bed.ends.fail(failureOf('GENERIC_USER_ERROR', 'x'.repeat(100_000)))
+    const bed = completionOf(RUNNING)
+    await bed.completion.fail(failureOf('GENERIC_USER_ERROR', 'x'.repeat(100_000)))
     const failed = bed.appends[0]!.at(-1)!
     expect(failed.type === 'QueryFailed' && failed.data.failure.message).toBe(`${'x'.repeat(8 * 1024)}…`)
   })
@@ -143,79 +143,83 @@ describe('A failure', () => {
     [new TypeError('undefined is not a function'), 'GENERIC_INTERNAL_ERROR', ['internal', 'stopped', 'FAILED']],
     [new TooLarge(2000, 1000), 'GENERIC_INSUFFICIENT_RESOURCES', ['stopped', 'FAILED']],
   ])('has the error name that fits the thrown error: %s', async (thrown, errorName, reported) => {
-    const bed = endsOf(RUNNING)
-    await bed.ends.failFor(thrown)
+    const bed = completionOf(RUNNING)
+    await bed.completion.failFor(thrown)
     const failed = bed.appends[0]!.at(-1)!
     expect(failed.type === 'QueryFailed' && failed.data.failure.errorName).toBe(errorName)
     expect(bed.reported).toEqual(reported)
   })
 
   it('is not recorded for work that the end of the query stopped', async () => {
-    const bed = endsOf(RUNNING)
-    await bed.ends.failFor(new Ended())
+    const bed = completionOf(RUNNING)
+    await bed.completion.failFor(new Ended())
     expect(bed.types()).toEqual([])
   })
 })
 
 describe('An end that could not be recorded', () => {
   it('is left to a successor, except when the log fenced this writer or the query is not in the log', () => {
-    const seen = endsOf(RUNNING)
-    seen.ends.unrecorded(new LogUnavailable('away'))
+    const seen = completionOf(RUNNING)
+    seen.completion.unrecorded(new LogUnavailable('away'))
     expect(seen.reported).toEqual(['internal', 'unrecorded'])
-    const fenced = endsOf(RUNNING)
-    fenced.ends.unrecorded(new Fenced('another writes'))
+    const fenced = completionOf(RUNNING)
+    fenced.completion.unrecorded(new Fenced('another writes'))
     expect(fenced.reported).toEqual(['internal'])
-    const unseen = endsOf([])
-    unseen.ends.unrecorded(new LogUnavailable('away'))
+    const unseen = completionOf([])
+    unseen.completion.unrecorded(new LogUnavailable('away'))
     expect(unseen.reported).toEqual(['internal'])
   })
 })
 
 describe('A finish', () => {
   it('is recorded once', async () => {
-    const bed = endsOf([...RUNNING, event('ResultPagesPublished')])
-    await bed.ends.finish()
-    await bed.ends.finish()
+    const bed = completionOf([...RUNNING, event('ResultPagesPublished')])
+    await bed.completion.finish()
+    await bed.completion.finish()
     expect(bed.types()).toEqual([['QueryFinished']])
     expect(bed.appends[0]![0]!.data).toMatchObject({ rows: 3, bytes: 30, partial: false })
   })
 
   it('is partial after the pending batches of an existing stage were dropped', async () => {
-    const bed = endsOf([...RUNNING, event('ResultPagesPublished')])
-    await bed.ends.stopStage(1)
+    const bed = completionOf([...RUNNING, event('ResultPagesPublished')])
+    await bed.completion.stopStage(1)
     bed.work.droppable.add(1)
-    await bed.ends.stopStage(7)
+    await bed.completion.stopStage(7)
     expect(bed.work.dropped).toEqual([])
-    await bed.ends.stopStage(1)
-    await bed.ends.stopStage(0)
+    await bed.completion.stopStage(1)
+    await bed.completion.stopStage(0)
     expect(bed.work.dropped).toEqual([1, 1])
-    await bed.ends.finish()
+    await bed.completion.finish()
     expect(bed.appends[0]![0]!.data).toMatchObject({ partial: true })
   })
 })
 
 describe('The release after the end of a query', () => {
   it('keeps the number of bytes readable after the memory is released', () => {
-    const { ends } = endsOf(RUNNING)
-    expect(ends.bytes).toBe(700)
-    ends.releaseMemory()
-    ends.releaseMemory()
-    expect(ends.bytes).toBe(700)
+    const { completion } = completionOf(RUNNING)
+    expect(completion.bytes).toBe(700)
+    completion.releaseMemory()
+    completion.releaseMemory()
+    expect(completion.bytes).toBe(700)
   })
 
   it('deletes tasks once: at once when all pages are in the log, later when a worker serves pages', () => {
     const page = { rows: 3, bytes: 30, sha256: 'ab', taskToken: 0 }
     const finishedWith = (kept: 'log' | 'worker') =>
-      endsOf([...RUNNING, event('ResultPagesPublished', 0, { pages: [{ ...page, kept }] }), event('QueryFinished')])
+      completionOf([
+        ...RUNNING,
+        event('ResultPagesPublished', 0, { pages: [{ ...page, kept }] }),
+        event('QueryFinished'),
+      ])
     const beside = finishedWith('log')
-    beside.ends.releaseTasks()
-    beside.ends.releaseTasks()
+    beside.completion.releaseTasks()
+    beside.completion.releaseTasks()
     expect(beside.released).toEqual([
       { tasks: [], afterMs: 60_000 },
       { tasks: [taskId], afterMs: 0 },
     ])
     const serving = finishedWith('worker')
-    serving.ends.releaseTasks()
+    serving.completion.releaseTasks()
     expect(serving.released).toEqual([
       { tasks: [taskId], afterMs: 60_000 },
       { tasks: [], afterMs: 0 },
@@ -224,8 +228,8 @@ describe('The release after the end of a query', () => {
 
   it('deletes all tasks of a failed query at once', () => {
     const worker = { rows: 3, bytes: 30, sha256: 'ab', taskToken: 0, kept: 'worker' as const }
-    const bed = endsOf([...RUNNING, event('ResultPagesPublished', 0, { pages: [worker] }), event('QueryFailed')])
-    bed.ends.releaseTasks()
+    const bed = completionOf([...RUNNING, event('ResultPagesPublished', 0, { pages: [worker] }), event('QueryFailed')])
+    bed.completion.releaseTasks()
     expect(bed.released).toEqual([
       { tasks: [], afterMs: 60_000 },
       { tasks: [taskId], afterMs: 0 },

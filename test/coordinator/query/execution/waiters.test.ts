@@ -9,7 +9,7 @@ function noting(order: string[], name: string, promise: Promise<void>): void {
   void promise.then(() => order.push(name))
 }
 
-const turn = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
+const nextPass = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
 describe('`news`', () => {
   it('resolves for all waiters on `wake`, and at once for a caller with an old revision', async () => {
@@ -17,15 +17,15 @@ describe('`news`', () => {
     const order: string[] = []
     noting(order, 'one', waiters.news(0, 1000))
     noting(order, 'other', waiters.news(0, 1000))
-    await turn()
+    await nextPass()
     expect(order).toEqual([])
     waiters.wake()
-    await turn()
+    await nextPass()
     expect(order).toEqual(['one', 'other'])
     expect(waiters.revision).toBe(1)
     noting(order, 'late', waiters.news(0, 1000))
     noting(order, 'next', waiters.news(1, 1000))
-    await turn()
+    await nextPass()
     expect(order).toEqual(['one', 'other', 'late'])
   })
 
@@ -39,7 +39,7 @@ describe('`news`', () => {
     expect(order).toEqual(['waited'])
     noting(order, 'news', waiters.news(0, 1000))
     waiters.wake()
-    await turn()
+    await nextPass()
     expect(order).toEqual(['waited', 'news'])
     expect(vi.getTimerCount()).toBe(0)
   })
@@ -50,11 +50,11 @@ describe('The client in `Waiters`', () => {
     const waiters = new Waiters(true)
     const order: string[] = []
     noting(order, 'following', waiters.following)
-    await turn()
+    await nextPass()
     expect(waiters.followed).toBe(true)
     expect(order).toEqual([])
     waiters.follow()
-    await turn()
+    await nextPass()
     expect(order).toEqual(['following'])
   })
 
@@ -70,10 +70,10 @@ it('`planKnown` resolves without a new revision', async () => {
   const waiters = new Waiters(false)
   const order: string[] = []
   noting(order, 'plan', waiters.planKnown)
-  await turn()
+  await nextPass()
   expect(order).toEqual([])
   waiters.planIsKnown()
-  await turn()
+  await nextPass()
   expect(order).toEqual(['plan'])
   expect(waiters.revision).toBe(0)
 })

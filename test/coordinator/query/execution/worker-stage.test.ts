@@ -96,8 +96,8 @@ describe('A stage on a worker', () => {
       return taskStatus(taskId)
     }
     await runWorkerStage(bed.deps, bed.run, bed.stage, () => [bed.plan])
-    const ends = ['TaskFinished', 'ResultPagesPublished', 'TaskFinished']
-    const types = ['QueryCreated', 'QueryPlanned', 'TaskCreated', ...ends]
+    const endEvents = ['TaskFinished', 'ResultPagesPublished', 'TaskFinished']
+    const types = ['QueryCreated', 'QueryPlanned', 'TaskCreated', ...endEvents]
     expect(bed.log.appends).toEqual([{ stream: QUERY_ID, types }])
     const events = bed.log.streams.get(QUERY_ID)!
     const [planned, task, ended] = events.slice(1).map(({ time }) => Date.parse(time))

@@ -50,9 +50,9 @@ export function pipelineSpan(ran: TracedTask, pipeline: PipelineStats): SpanDraf
   const { taskId } = ran.task
   const { pipelineId, drivers } = pipeline
   const starts = drivers.map((driver) => Date.parse(driver.startTime))
-  const ends = drivers.map((driver) => Date.parse(driver.endTime))
+  const endTimes = drivers.map((driver) => Date.parse(driver.endTime))
   const startMs = clamp(starts.length > 0 ? Math.min(...starts) : ran.startMs, ran.startMs, ran.endMs)
-  const endMs = clamp(ends.length > 0 ? Math.max(...ends) : ran.endMs, startMs, ran.endMs)
+  const endMs = clamp(endTimes.length > 0 ? Math.max(...endTimes) : ran.endMs, startMs, ran.endMs)
   return {
     name: 'pipeline',
     kind: 'INTERNAL',

@@ -64,9 +64,11 @@ export function executionSpans({ query, spanId, executionSpanId, endMs }: Traced
   const { planned, plannedAt } = query
   if (!planned || !plannedAt) return []
   const startMs = Date.parse(planned.executionStartedAt ?? plannedAt)
-  const ends = [...query.tasks.values()].flatMap(({ endedAt }) => (endedAt === undefined ? [] : [Date.parse(endedAt)]))
-  if (query.committed) ends.push(Date.parse(query.committed.at))
-  const done = query.kind === 'FINISHED' && ends.length > 0
+  const endTimes = [...query.tasks.values()].flatMap(({ endedAt }) =>
+    endedAt === undefined ? [] : [Date.parse(endedAt)],
+  )
+  if (query.committed) endTimes.push(Date.parse(query.committed.at))
+  const done = query.kind === 'FINISHED' && endTimes.length > 0
   return [
     {
       name: 'execution',
@@ -74,7 +76,7 @@ export function executionSpans({ query, spanId, executionSpanId, endMs }: Traced
       spanId: executionSpanId,
       parentSpanId: spanId,
       startMs,
-      endMs: done ? Math.min(endMs, Math.max(startMs, ...ends)) : endMs,
+      endMs: done ? Math.min(endMs, Math.max(startMs, ...endTimes)) : endMs,
       attributes: { [names.planStages]: planned.stages.length },
       status: 'UNSET',
     },
