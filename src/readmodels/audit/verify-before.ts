@@ -8,7 +8,7 @@ import type { Finding } from '../../events/audit/finding.ts'
 import type { EventReader, LogEnd } from '../../events/event-log.ts'
 import type { StreamHead } from '../../events/record-store.ts'
 import { isQueryId } from '../../shared/ids.ts'
-import type { QueryEndings } from './query-ends.ts'
+import type { QueryEndings } from './query-endings.ts'
 import { recordedAnchors, type RecordedAnchors } from './recorded-anchors.ts'
 import type { VerifyOptions } from './verify-options.ts'
 

@@ -7,7 +7,7 @@ import { LogChanged } from '../../events/event-log.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
 import { compareReadModels, readModelCheckpoint } from './compare-read-models.ts'
 import { hasOlderTables } from '../older-tables.ts'
-import { QueryEndings } from './query-ends.ts'
+import { QueryEndings } from './query-endings.ts'
 import { recordedAnchors } from './recorded-anchors.ts'
 import { archivedPeriods, verifyBefore } from './verify-before.ts'
 

@@ -30,7 +30,7 @@ import {
   type SqlType,
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { plainPath, type PlainPath } from '../../duckdb/json-path/plain-place.ts'
+import { plainPath, type PlainPath } from '../../duckdb/json-path/plain-path.ts'
 import { castTo, constantOf, letIn } from './build.ts'
 import { typeOfPath } from './json-path-types.ts'
 import { errorAt, locatedAt, newId, type ExpressionState } from './context.ts'
