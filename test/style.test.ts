@@ -16,6 +16,15 @@ const NAMES = new RegExp(
     '(?:Told|Tells?|His|Hers?|Him|Who|Whom|Whose|Whoever|Nobody|Everybody|Somebody)(?![a-z])',
 )
 
+/**
+ * Words that mean too much as a part of a name: `placeOf`, `wayFrom`, `TURN_MS`, `periodEnds`. `endsAt` says more, and
+ * `endsWith` is a method of texts.
+ */
+const VAGUE = new RegExp(
+  '(?:^[#_]*(?:places?|ways?|turns?|ends(?!With$|At$))|(?:Places?|Ways?|Turns?|Ends(?!At$)))(?![a-z])|' +
+    '(?:^|_)(?:PLACES?|WAYS?|TURNS?|ENDS)(?:_|$)',
+)
+
 /** Sentences without a noun as their subject. */
 const SENTENCES =
   /(?:^|[.:?!] )(?:Of|Who|Whom|Whose|Whoever|What|Whatever|Which|Whichever|Those|Nobody|Ones? (?:that|who|whose|which)) /
@@ -37,6 +46,8 @@ const VERBS =
 interface SourceFile {
   readonly name: string
   readonly names: readonly string[]
+  /** The names of code that are not only names of properties. */
+  readonly bindings: ReadonlySet<string>
   readonly comments: readonly string[]
   readonly titles: readonly Title[]
 }
@@ -61,6 +72,7 @@ beforeAll(async () => {
     files.push({
       name,
       names: namesIn(text, nodes),
+      bindings: bindingsIn(nodes),
       comments: commentsIn(text),
       titles: name.startsWith('test/') ? nodes.flatMap(titleOf) : [],
     })
@@ -96,6 +108,17 @@ function namesIn(text: string, nodes: readonly FoundNode[]): readonly string[] {
   const ofTypes = [...text.matchAll(TYPE_NAMES)].map(([, name]) => name!)
   const ofCode = nodes.flatMap(({ node: { name } }) => (typeof name === 'string' ? [name] : []))
   return [...new Set([...ofCode, ...ofTypes])]
+}
+
+function bindingsIn(nodes: readonly FoundNode[]): ReadonlySet<string> {
+  const properties = new Set<unknown>()
+  for (const { node } of nodes) {
+    if (node.type === 'MemberExpression' && node['computed'] !== true) properties.add(node['property'])
+    if (node.type === 'Property' && node['shorthand'] !== true) properties.add(node['key'])
+  }
+  return new Set(
+    nodes.flatMap(({ node }) => (typeof node['name'] === 'string' && !properties.has(node) ? [node['name']] : [])),
+  )
 }
 
 const LINE_COMMENT = /^\s*\/\/ ?(.*)$/
@@ -173,6 +196,13 @@ const withoutCode = (text: string): string => text.replaceAll(/`[^`]*`/g, '`…`
 
 it('identifiers do not use the words that docs/style.md forbids', () => {
   expect(found(({ names }) => names.filter((name) => NAMES.test(name)))).toEqual([])
+})
+
+it('names do not use vague words, except as fields of recorded events', () => {
+  const documented = readFileSync(join(root, 'docs/events.md'), 'utf8')
+  const fields = new Set([...documented.matchAll(/(\w+)(?:: |` \|)/g)].map(([, field]) => field!))
+  const isField = (name: string, { bindings }: SourceFile): boolean => fields.has(name) && !bindings.has(name)
+  expect(found((file) => file.names.filter((name) => VAGUE.test(name) && !isField(name, file)))).toEqual([])
 })
 
 it('sentences in comments begin with a noun, a verb or a condition, and use no forbidden words', () => {

@@ -41,7 +41,7 @@ function analyzeSubquery(
   node: SubqueryExpression,
   {
     read = true,
-    position: position = 'value',
+    position = 'value',
     at = node.query,
   }: { readonly read?: boolean; readonly position?: SubqueryPosition; readonly at?: { readonly span: Span } } = {},
 ): AnalyzedSubquery {
