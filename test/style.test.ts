@@ -198,7 +198,7 @@ it('identifiers do not use the words that docs/style.md forbids', () => {
   expect(found(({ names }) => names.filter((name) => NAMES.test(name)))).toEqual([])
 })
 
-it('names do not use vague words, except as fields of recorded events', () => {
+it('identifiers do not use vague words, except as fields of recorded events', () => {
   const documented = readFileSync(join(root, 'docs/events.md'), 'utf8')
   const fields = new Set([...documented.matchAll(/(\w+)(?:: |` \|)/g)].map(([, field]) => field!))
   const isField = (name: string, { bindings }: SourceFile): boolean => fields.has(name) && !bindings.has(name)
