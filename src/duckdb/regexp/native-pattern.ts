@@ -134,7 +134,7 @@ interface Part {
   readonly size: number
   /** Number of groups before it. */
   readonly before: number
-  /** Whether it is `$` or `\z`. */
+  /** Whether it ends with `$` or `\z`. Behind these, DuckDB's LIKE finds text where RE2 finds none. */
   readonly isEnd?: boolean
 }
 
@@ -221,6 +221,7 @@ function wholeOf(alternatives: readonly (readonly Part[])[], before: number): Pa
     before,
     mayBeEmpty: alternatives.some((parts) => parts.every((part) => part.mayBeEmpty)),
     size: alternatives.flat().reduce((size, part) => size + part.size, 0),
+    isEnd: alternatives.some((parts) => parts.at(-1)?.isEnd === true),
   }
 }
 

@@ -163,6 +163,8 @@ describe('A native pattern', () => {
     ['^^', 'more than one beginning'],
     ['^(a|^b)', 'more than one beginning'],
     ['a$b', 'text after the end'],
+    ['(?:\\z)a', 'text after the end'],
+    ['(?:(?:b|c$))a', 'text after the end'],
     ['^*', 'a repetition of an edge'],
     ['(?i)\\p{Lu}', 'a property without regard to case'],
     ['(?i)É', 'other text than ASCII without regard to case'],
