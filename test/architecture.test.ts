@@ -223,7 +223,9 @@ describe('The imports in src', () => {
     const text = (file: string): string => readFileSync(join(src, 'processes/coordinator', file), 'utf8')
     expect(text('wire-base.ts').match(/pools\.logInRead/g)).toHaveLength(1)
     expect(text('wire-base.ts')).toContain('access.open(health.failFast(pools.logInRead))')
-    const makers = coordinatorFiles.filter((file) => /new pg\.(Pool|Client)\b/.test(readFileSync(file, 'utf8')))
+    const makers = coordinatorFiles.filter((file) =>
+      /new (pg\.(Pool|Client)|PatientPool)\b/.test(readFileSync(file, 'utf8')),
+    )
     expect(makers.map((file) => basename(file)).toSorted()).toEqual(['database-pools.ts', 'dependency-health.ts'])
   })
 

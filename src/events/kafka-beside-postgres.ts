@@ -1,10 +1,11 @@
-import pg from 'pg'
+import type pg from 'pg'
 import type { EventLog } from './event-log.ts'
 import { KeyRing } from './data-keys/key-ring.ts'
 import { KeyTable } from './data-keys/key-table.ts'
 import { FoldedEventLog, SYSTEM_STREAM, type EventLogOptions, type EventLogSeams } from './folded-event-log.ts'
 import { ArchiveLock } from './postgres/archive-lock.ts'
 import { startPageHousekeeping } from './postgres/partitions.ts'
+import { PatientPool } from './postgres/patient-pool.ts'
 import { ProjectedStreams, type ProjectedStreamsOptions } from './postgres/projected-streams.ts'
 import { PostgresResultPages } from './postgres/postgres-result-pages.ts'
 import { DEFAULT_TOPIC, KafkaRecordStore, type KafkaOptions } from './kafka/kafka-record-store.ts'
@@ -62,7 +63,7 @@ export class KafkaStoreBesidePostgres extends KafkaRecordStore {
   #housekeeping: { stop(): void } | undefined
 
   constructor(options: KafkaEventLogOptions, log: EventLogOptions = {}) {
-    const pool = new pg.Pool({
+    const pool = new PatientPool({
       ...options.database,
       application_name: 'quipu-event-log-beside',
       max: 4,

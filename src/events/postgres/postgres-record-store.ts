@@ -49,6 +49,7 @@ import {
   type PostgresStatement,
 } from './statements.ts'
 import { ArchiveLock } from './archive-lock.ts'
+import { PatientPool } from './patient-pool.ts'
 import { PostgresResultPages } from './postgres-result-pages.ts'
 import { openTopicKeys, type TopicKeys } from './topic-keys.ts'
 import { WriterConnection } from './writer-connection.ts'
@@ -99,7 +100,7 @@ export class PostgresRecordStore implements RecordStore {
     this.#onTrouble = options.onTrouble ?? ((): void => {})
     this.#options = options
     this.writer = new WriterConnection(config)
-    this.pool = new pg.Pool({
+    this.pool = new PatientPool({
       ...config,
       application_name: 'quipu-event-log-reader',
       max: 4,

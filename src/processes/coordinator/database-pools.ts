@@ -1,5 +1,6 @@
 import pg from 'pg'
 import type { Config } from '../../config/load-config.ts'
+import { PatientPool } from '../../events/postgres/patient-pool.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { HISTORY_READS, RUNTIME_READS } from '../../protocol/query/history-read-queue.ts'
 import { NotReadInTime } from '../../protocol/query/read-failure.ts'
@@ -61,8 +62,8 @@ function inTime(read: QueryRows, waitMs: number): QueryRows {
 
 export function openPools(connection: pg.ClientConfig, config: Config, telemetry: ProcessTelemetry): DatabasePools {
   const pools: pg.Pool[] = []
-  const open = (own: pg.PoolConfig): pg.Pool => {
-    const pool = new pg.Pool({ ...connection, options: '-c search_path=m,quipu_log,public', ...READ_WAITS, ...own })
+  const open = (own: pg.PoolConfig, make = (config: pg.PoolConfig) => new pg.Pool(config)): pg.Pool => {
+    const pool = make({ ...connection, options: '-c search_path=m,quipu_log,public', ...READ_WAITS, ...own })
     pool.on('error', (error) =>
       telemetry.logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'),
     )
@@ -74,7 +75,8 @@ export function openPools(connection: pg.ClientConfig, config: Config, telemetry
   // Postgres itself ends reads of clients, so that it does not work on reads that were given up.
   const asked = { statement_timeout: historyReadMs }
   const queued = { ...asked, connectionTimeoutMillis: 3 * historyReadMs }
-  const pool = open({ max: CONNECTIONS.own })
+  // A burst of the process's own reads must not look like an outage.
+  const pool = open({ max: CONNECTIONS.own }, (config) => new PatientPool(config))
   return {
     pool,
     ownRead: readOf(pool),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { QueryId } from '../../shared/ids.ts'
 import type { Reservation } from '../../coordinator/dispatch/resource-groups.ts'
 import type { KnownQuery } from '../../coordinator/query/stream/state.ts'
@@ -14,6 +15,7 @@ import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { WorkerClient } from '../../coordinator/scheduler/worker-client.ts'
 import {
   LogChanged,
+  LogUnavailable,
   type EventAppender,
   type EventHistory,
   type LogBeginning,
@@ -83,7 +85,7 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
   const presented = Promise.allSettled(
     known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))),
   )
-  const left = await leftOpen(parts)
+  const left = await untilLogAnswers(() => leftOpen(parts))
   await presented
   const open = left.open.filter((queryId) => !parts.isOwn(queryId))
   recordTakenOver(parts, open)
@@ -141,6 +143,27 @@ function recordTakenOver({ journal, epoch }: Pick<TakeOverParts, 'journal' | 'ep
   for (let from = 0; from < open.length; from += QUERIES_OF_ONE_EVENT) {
     const queries = open.slice(from, from + QUERIES_OF_ONE_EVENT)
     journal.record('QueriesTakenOver', { epoch, queries }).catch(() => {})
+  }
+}
+
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 1000
+
+/**
+ * Asks again while the log does not answer. The end of this process would not help: its successor would find the log as
+ * it is now, and queries whose recovery ends processes are failed.
+ */
+export async function untilLogAnswers<T>(
+  ask: () => Promise<T>,
+  pause: (milliseconds: number) => Promise<unknown> = sleep,
+): Promise<T> {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!(error instanceof LogUnavailable)) throw error
+      await pause(pauseMs)
+    }
   }
 }
 

@@ -65,7 +65,10 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
     endedSince: new Date(clock.now() - answersKeptMs).toISOString(),
     isOwn: (queryId) => registry.get(queryId) !== undefined,
     resume: queries.resume,
-    onFailed: queries.telemetry.recovered,
+    onFailed(query) {
+      queries.telemetry.recovered(query)
+      registry.failedInRecovery()
+    },
   })
   recovered
     .then(() => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
 import { canceledByClient } from '../../../src/coordinator/query/stream/ending.ts'
-import { queryEventVersions } from '../../../src/coordinator/query/stream/events.ts'
+import { queryEventVersions, type QueryEvent } from '../../../src/coordinator/query/stream/events.ts'
 import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/registry/query-registry.ts'
 import {
   createStatementService,
@@ -27,10 +27,15 @@ const clock = { now: () => Date.now(), monotonicMs: () => Date.now() }
 /** A query that recovery has taken over. A failure ends it. */
 const takenOver = () => knownQuery(QUERY_ID).execution
 
-/** A service over a log with one open query. @param whileRead runs after the last event, before the read ends */
-function serviceOver(whileRead: () => void): StatementService {
-  const { type, time, data } = event('QueryCreated')
-  const recorded = { type, v: queryEventVersions[type], time, data, sequence: 1 } as Recorded
+/**
+ * A service over a log with one query, which is open at first.
+ * @param whileRead runs after the last event, before the read ends
+ * @param events of the query, at each read
+ */
+function serviceOver(
+  whileRead: () => void,
+  events: () => readonly QueryEvent[] = () => [event('QueryCreated')],
+): StatementService {
   const nothing = { logId: '', partitions: [], at: [] }
   registry = createQueryRegistry(
     clock,
@@ -43,7 +48,14 @@ function serviceOver(whileRead: () => void): StatementService {
     ownerOf: limitOwners(false),
     log: {
       async *readStream() {
-        yield await Promise.resolve(recorded)
+        for (const [index, { type, time, data }] of events().entries())
+          yield await Promise.resolve({
+            type,
+            v: queryEventVersions[type],
+            time,
+            data,
+            sequence: index + 1,
+          } as Recorded)
         whileRead()
       },
       tip: () => Promise.resolve(nothing),
@@ -72,6 +84,20 @@ describe('A cancel request before recovery takes the query over', () => {
     const canceled = service.cancel(QUERY_ID, canceledByClient, WAIT_MS)
     await vi.advanceTimersByTimeAsync(5_000)
     expect(await canceled).toBe('done')
+  })
+
+  it('returns "ended" as soon as recovery has failed the query', async () => {
+    const events: QueryEvent[] = [event('QueryCreated')]
+    const failed = vi.fn(() => registry.failedInRecovery())
+    const service = serviceOver(
+      () => events.length === 1 && setTimeout(() => (events.push(event('QueryFailed')), failed()), 5_000),
+      () => events,
+    )
+    const canceled = service.cancel(QUERY_ID, canceledByClient, WAIT_MS)
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(failed).toHaveBeenCalled()
+    // The fake clock stands still: the cancel must not wait for its own time to pass.
+    expect(await canceled).toBe('ended')
   })
 
   it('returns "waiting" when recovery does not take the query over in time', async () => {

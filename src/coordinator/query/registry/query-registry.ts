@@ -9,8 +9,10 @@ import { isTerminal } from '../stream/state.ts'
 export interface QueryRegistry {
   /** Adds a query until it is removed; a query that the log refuses never existed, and leaves by itself. */
   add(execution: QueryExecution): void
-  /** Resolves when a query was added, or after `ms`. */
+  /** Resolves when a query was added, or recovery has failed one instead, or after `ms`. */
   added(ms: number): Promise<void>
+  /** Notes that recovery has failed a query, which is not added. Its end is in the log. */
+  failedInRecovery(): void
   get(queryId: QueryId): QueryExecution | undefined
   list(): readonly QueryExecution[]
   /** Queries that have not ended. */
@@ -66,7 +68,7 @@ export function createQueryRegistry(
   /** Ended queries, in the order of their ends. */
   const ended = new Set<Entry>()
   let endedBytes = 0
-  /** Callers that wait for the next query. */
+  /** Callers that wait for the next query that recovery has decided about. */
   const arrivals = new WaitList()
 
   function sweep(): void {
@@ -141,6 +143,7 @@ export function createQueryRegistry(
       })
     },
     added: (ms) => arrivals.wait(ms),
+    failedInRecovery: () => arrivals.wake(),
     get: (queryId) => entries.get(queryId)?.execution,
     list: () => [...entries.values()].map((entry) => entry.execution),
     get open() {
