@@ -1,5 +1,6 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { buckets, metricNames, type LabelValues, type MetricDefinition, type MetricName } from './metric-names.ts'
+import { metricNames, type MetricName } from './metric-names.ts'
+import { buckets, type LabelValues, type MetricDefinition } from './metrics/metric-definition.ts'
 
 type Prom = typeof import('./prom-client.ts')
 

@@ -1,4 +1,5 @@
-import { metricNames, type LabelValues, type MetricDefinition, type MetricName } from './metric-names.ts'
+import { metricNames, type MetricName } from './metric-names.ts'
+import type { LabelValues, MetricDefinition } from './metrics/metric-definition.ts'
 
 /** Keeps the labels of every metric within the values that its definition allows. */
 export class LabelBounds {

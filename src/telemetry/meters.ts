@@ -13,15 +13,14 @@ import { KnownSeries } from './known-series.ts'
 import { LabelBounds } from './label-bounds.ts'
 import { createTopValues, type TopValues } from './top-values.ts'
 import {
-  buckets,
   metricNames,
   type CounterName,
   type GaugeName,
   type HistogramName,
   type LabelsOf,
-  type MetricDefinition,
   type MetricName,
 } from './metric-names.ts'
+import { buckets, type MetricDefinition } from './metrics/metric-definition.ts'
 
 /** The metrics of a process. Label values outside their closed set become `other`. */
 export interface Meters {

@@ -5,7 +5,8 @@ import { alerts } from '../../dashboards/alerts.ts'
 import { recordingRules } from '../../dashboards/recording-rules.ts'
 import { dashboards, files } from '../../dashboards/files.ts'
 import { toGrafana, type GrafanaPanel } from '../../dashboards/grafana.ts'
-import { metricNames, type MetricDefinition } from '../../src/telemetry/metric-names.ts'
+import { metricNames } from '../../src/telemetry/metric-names.ts'
+import type { MetricDefinition } from '../../src/telemetry/metrics/metric-definition.ts'
 
 const folder = new URL('../../dashboards/', import.meta.url)
 const read = (name: string): string => readFileSync(new URL(name, folder), 'utf8')

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { metricNames, type MetricDefinition } from '../../src/telemetry/metric-names.ts'
+import { metricNames } from '../../src/telemetry/metric-names.ts'
+import type { MetricDefinition } from '../../src/telemetry/metrics/metric-definition.ts'
 import { parseOpenMetrics, type Sample } from '../support/openmetrics.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { startStandInCluster, type StandInCluster } from '../support/stand-in-cluster.ts'

@@ -11,7 +11,7 @@ import { createPostgresEventLog } from '../../src/events/postgres/postgres-event
 import { readLifetimeCounts, type LifetimeCounts } from '../../src/readmodels/lifetime-counts.ts'
 import { noSpans } from '../../src/telemetry/span.ts'
 import { createMeters, type Meters } from '../../src/telemetry/meters.ts'
-import { buckets } from '../../src/telemetry/metric-names.ts'
+import { buckets } from '../../src/telemetry/metrics/metric-definition.ts'
 import { parseOpenMetrics } from '../support/openmetrics.ts'
 import { appendLives, queryLife, testQueryId, toLogEvents } from '../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createMeters, createPendingMeters } from '../../src/telemetry/meters.ts'
 import { parseOpenMetrics } from '../support/openmetrics.ts'
-import { buckets, metricNames } from '../../src/telemetry/metric-names.ts'
+import { metricNames } from '../../src/telemetry/metric-names.ts'
+import { buckets } from '../../src/telemetry/metrics/metric-definition.ts'
 
 const meters = (on: 'coordinator' | 'worker' = 'coordinator') => createMeters({ on, processMetrics: false })
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { buckets, metricNames, type MetricDefinition } from '../../src/telemetry/metric-names.ts'
+import { metricNames } from '../../src/telemetry/metric-names.ts'
+import { buckets, type MetricDefinition } from '../../src/telemetry/metrics/metric-definition.ts'
 
 const metrics: readonly MetricDefinition[] = Object.values(metricNames)
 const UNITS: Readonly<Record<string, string>> = { s: '_seconds', By: '_bytes' }

@@ -3,13 +3,13 @@ import { distributionOfRoute, endStateOf, type FigureNames } from '../../coordin
 import { readLifetimeCounts, type LifetimeCounts } from '../../readmodels/lifetime-counts.ts'
 import type { PastObservations } from '../../telemetry/instruments.ts'
 import {
-  buckets,
   metricNames,
   type CounterName,
   type HistogramName,
   type LabelsOf,
   type MetricName,
 } from '../../telemetry/metric-names.ts'
+import { buckets } from '../../telemetry/metrics/metric-definition.ts'
 import type { PastCounters } from '../telemetry/process-telemetry.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 import { figureNames, type NamedFigures } from './figure-names.ts'

@@ -1,0 +1,98 @@
+import { introducedKeySchema, keyIntroductionSchema } from '../../../coordinator/system/key-introductions.ts'
+import { announcementSchema, taskUpdateSchema } from '../../../execution/api/task.ts'
+import { rememberedSchema, sightingReportSchema } from '../../relay/sighting-report.ts'
+import { recordedDigestSchema } from '../../../coordinator/query/stream/events.ts'
+import { replayBeginningSchema, replayReportSchema } from '../../replay/replay-report.ts'
+import * as wire from '../wire-schemas.ts'
+
+/** Schemas that have a name in the document. */
+export const namedSchemas = {
+  Problem: wire.problem,
+  QueryResults: wire.queryResults,
+  StageStats: wire.stageStats,
+  TaskInfo: wire.taskInfoSchema,
+  TaskUpdate: taskUpdateSchema,
+  NodeInfo: wire.nodeInfoSchema,
+  ResourceGroupInfo: wire.resourceGroupInfo,
+  ClusterInfo: wire.clusterInfoSchema,
+  Announcement: announcementSchema,
+  SightingReport: sightingReportSchema,
+  Remembered: rememberedSchema,
+  KeyIntroduction: keyIntroductionSchema,
+  IntroducedKey: introducedKeySchema,
+  ResultDigest: recordedDigestSchema,
+  ReplayBeginning: replayBeginningSchema,
+  ReplayReport: replayReportSchema,
+  QueryListItem: wire.queryListItemSchema,
+  TotalsInfo: wire.totalsInfoSchema,
+  QueryInfo: wire.queryInfoSchema,
+  StageInfo: wire.stageInfo,
+  CloudEvent: wire.cloudEvent,
+  OtlpTrace: wire.otlpTrace,
+  ServerInfo: wire.serverInfo,
+  ServerStatus: wire.serverStatus,
+} as const
+
+export type SchemaName = keyof typeof namedSchemas
+
+export type Json = Readonly<Record<string, unknown>>
+
+/** A reference to a schema that has a name in the document. */
+export const ref = (name: SchemaName): Json => ({ $ref: `#/components/schemas/${name}` })
+
+export const arrayOf = (name: SchemaName): Json => ({ type: 'array', items: ref(name) })
+
+/** A body in JSON. */
+export const json = (description: string, schema: Json, type = 'application/json', headers?: Json): Json => ({
+  description,
+  content: { [type]: { schema } },
+  ...(headers ? { headers } : {}),
+})
+
+/** An answer without a body. */
+export const nothing = (description: string): Json => ({ description })
+
+/** An error as application/problem+json, or as text for clients that read only text. */
+export const problemOf = (description: string): Json => ({
+  description,
+  content: { 'application/problem+json': { schema: ref('Problem') }, 'text/plain': { schema: { type: 'string' } } },
+})
+
+export const parameter = (
+  where: 'path' | 'query' | 'header',
+  name: string,
+  description: string,
+  schema: Json = { type: 'string' },
+): Json => ({
+  name,
+  in: where,
+  description,
+  required: where === 'path',
+  schema,
+})
+
+export const path = (name: string, description: string): Json => parameter('path', name, description)
+
+export const query = (name: string, description: string, schema?: Json): Json =>
+  parameter('query', name, description, schema)
+
+export const queryId = path('queryId', 'Identifier from the POST, yyyymmdd_hhmmss_NNNNN_xxxxx')
+
+export const countSchema: Json = { type: 'integer', minimum: 0 }
+
+export const header = (description: string, schema: Json = { type: 'string' }): Json => ({ description, schema })
+
+/** The security of operations that only processes of the cluster may call. */
+export const internal = [{ clusterSecret: [] }]
+
+export const unknownQuery = problemOf('The query does not exist')
+
+export const uncertain = problemOf('It is not certain yet whether the end is recorded')
+
+export const sequence = {
+  'X-Engine-Sequence': header('Sequence of the last event of the query that the answer includes', countSchema),
+}
+
+export const asOf = query('asOf', 'The state after an event of the query (its sequence), or at an ISO 8601 time')
+
+export const stale = { 'X-Engine-Stale': header('How many milliseconds the answer may be behind', countSchema) }
