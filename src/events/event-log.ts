@@ -148,7 +148,8 @@ export type Expected = number | 'end'
 export interface EventAppender {
   /**
    * Appends all events or none. Resolves when the events are durable and valid for every reader for ever. Goes on
-   * trying while the log is away, so callers set their own deadline; the events may become valid after it.
+   * trying while the log is away, so callers set their own deadline; the events may become valid after it. Appends to
+   * one stream resolve in the order of the calls: a state that is folded from them depends on it.
    * @param expected sequence of the stream's last event, 0 for a new stream; `end` for a stream that only the log's
    *   writer appends to, when the events do not depend on earlier ones
    * @param pages what `keepPages` returned for this append; they are there whenever the events are valid

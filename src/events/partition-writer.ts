@@ -67,6 +67,13 @@ export interface PendingAppend extends SealedAppend {
   readonly reject: (error: Error) => void
 }
 
+interface AskedAppend {
+  readonly stream: string
+  readonly expected: Expected
+  readonly events: readonly Event[]
+  readonly pages: readonly ResultPage[]
+}
+
 const NO_EVENTS: StreamHead = { sequence: 0, hash: '' }
 const MAX_BATCH_BYTES = 512 << 10
 const MAX_BATCH_EVENTS = 1000
@@ -154,45 +161,48 @@ export class PartitionWriter {
     return this.#heads.get(stream)?.sequence ?? 0
   }
 
+  /** Appends to one stream resolve in the order of the calls. */
   append(
     stream: string,
     expected: Expected,
     events: readonly Event[],
     pages: readonly ResultPage[],
   ): Promise<Appended> {
-    if (this.#lost) return Promise.reject(this.#lost)
+    return new Promise((resolve, reject) => this.#begin({ stream, expected, events, pages }, { resolve, reject }))
+  }
+
+  /**
+   * Queues an append once the head of its stream is known. `caller` is settled directly: through a promise in between it
+   * would learn of its append after the callers of later appends in the same batch.
+   */
+  #begin(asked: AskedAppend, caller: Pick<PendingAppend, 'resolve' | 'reject'>): void {
+    const { stream, expected } = asked
+    if (this.#lost) return caller.reject(this.#lost)
     // Only new streams are refused. Streams that have begun bound what follows, and a running query must be able to
     // record its end.
     if (expected === 0 && this.#queuedBytes > this.parts.maxQueuedBytes)
-      return Promise.reject(new LogFull('Too many events already wait for the event log'))
+      return caller.reject(new LogFull('Too many events already wait for the event log'))
     const known = this.#heads.get(stream) ?? (expected === 0 && this.#isNew(stream) ? NO_EVENTS : undefined)
     const assumedNew = !known && expected === 0 && this.parts.store.checksNewStreams
     if (this.#learning.has(stream) || (!known && !assumedNew))
-      return new Promise((resolve, reject) =>
-        this.#learnHead(stream, () => this.append(stream, expected, events, pages).then(resolve, reject), reject),
-      )
-    return new Promise((resolve, reject) => {
-      const { limits, now, store } = this.parts
-      const head = known ?? NO_EVENTS
-      const sealed = sealAppend(
-        { stream, expected: expected === 'end' ? head.sequence : expected, events, pages },
+      return this.#learnHead(stream, () => this.#begin(asked, caller), caller.reject)
+    const { limits, now, store } = this.parts
+    const head = known ?? NO_EVENTS
+    let sealed: SealedAppend
+    try {
+      sealed = sealAppend(
+        { ...asked, expected: expected === 'end' ? head.sequence : expected },
         { head, epoch: this.#epoch, notBefore: this.#lastTime, limits, now, cipher: store.cipher },
       )
-      this.#queue.push({
-        assumedNew,
-        ...sealed,
-        firstNumber: 0,
-        queuedAt: performance.now(),
-        sentAt: 0,
-        resolve,
-        reject,
-      })
-      this.#queuedBytes += sealed.held
-      const last = sealed.sealed.at(-1)!.envelope
-      this.#lastTime = last.time
-      this.#heads.queued(stream, { sequence: last.sequence, hash: last.hash })
-      this.#run()
-    })
+    } catch (error) {
+      return caller.reject(error as Error)
+    }
+    this.#queue.push({ assumedNew, ...sealed, firstNumber: 0, queuedAt: performance.now(), sentAt: 0, ...caller })
+    this.#queuedBytes += sealed.held
+    const last = sealed.sealed.at(-1)!.envelope
+    this.#lastTime = last.time
+    this.#heads.queued(stream, { sequence: last.sequence, hash: last.hash })
+    this.#run()
   }
 
   /** Whether it is certain, without asking the store, that a stream without a head here has no events. */

@@ -92,6 +92,30 @@ describe('A partition writer after its claim', () => {
     )
   })
 
+  it('resolves appends to a stream whose head it must read first in the order of their calls', async () => {
+    const log = new MemoryRecords()
+    const before = await inOffice(log)
+    await before.writer.append('old', 0, events(3), [])
+    const real = log.store()
+    let sent: Promise<void> = Promise.resolve()
+    const store: RecordStore = { ...real, put: (batch) => sent.then(() => real.put(batch)) }
+    const { writer } = writerOver(log, { store })
+    await writer.catchUp(undefined)
+    await writer.claim(2, 'next', (time) => claimText(2, 'next', time))
+    let send = (): void => {}
+    sent = new Promise((resolve) => (send = resolve))
+    const underway = writer.append('other', 0, events(1), [])
+    await writer.headOf('other')
+    // Both wait for the batch under way, but the writer reads the head only for the first one.
+    const settled: number[] = []
+    const first = writer.append('old', 3, events(1), []).then(() => settled.push(4))
+    expect(await writer.headOf('old')).toBe(4)
+    const second = writer.append('old', 4, events(1), []).then(() => settled.push(5))
+    send()
+    await Promise.all([underway, first, second])
+    expect(settled).toEqual([4, 5])
+  })
+
   it('refuses only new streams if its queue is full, and accepts appends to streams that have begun', async () => {
     const log = new MemoryRecords()
     const { writer } = await inOffice(log, { maxQueuedBytes: 1 })
