@@ -23,6 +23,9 @@ const LONG =
 /** Minutes of work: the test cancels it long before its end. */
 const LONGER = 'SELECT count(*) FROM lineitem a CROSS JOIN lineitem b WHERE a.comment < b.comment'
 
+/** On a busy machine a follower waits longer before it takes over. */
+const TAKE_OVER_MS = 180_000
+
 let cluster: StandbyCluster
 let rowsOfStream: string
 let rowsOfGroup: string
@@ -35,7 +38,7 @@ describe.each(accessModes)('$name', ({ use }) => {
   beforeAll(async () => {
     const access = use(folder.path)
     // A stopped coordinator stays stopped: its supervisor must not replace it before it wakes up.
-    cluster = await startStandbyCluster({ QUIPU_COORDINATOR_DEAD_MS: '90s', ...access })
+    cluster = await startStandbyCluster({ QUIPU_COORDINATOR_DEAD_MS: '10m', ...access })
     rowsOfStream = digest((await run(cluster.a.url, STREAM)).rows)
     rowsOfGroup = digest((await run(cluster.a.url, GROUP)).rows)
     rowsOfLong = digest((await run(cluster.a.url, LONG)).rows)
@@ -90,7 +93,7 @@ describe.each(accessModes)('$name', ({ use }) => {
       const counted = await figure(writer, 'quipu_queries_total')
       expect(counted).toBeGreaterThan(0)
       await writer.kill()
-      await waitUntil('the other one writes', () => writes(other), 60_000)
+      await waitUntil('the other one writes', () => writes(other), TAKE_OVER_MS)
       const [long, stream, again, group] = await Promise.all(running)
       expect([long, stream, again, group].map((one) => one!.error)).toEqual([
         undefined,
@@ -124,7 +127,7 @@ describe.each(accessModes)('$name', ({ use }) => {
       const running = runOnEither([writer.url, other.url], LONG)
       await sleep(200)
       writer.process.signal('SIGTERM')
-      await waitUntil('the other one writes', () => writes(other), 60_000)
+      await waitUntil('the other one writes', () => writes(other), TAKE_OVER_MS)
       expect((await writer.process.exit).code).toBe(0)
       const { rows, error } = await running
       expect(error).toBeUndefined()
@@ -152,7 +155,7 @@ describe.each(accessModes)('$name', ({ use }) => {
         // These requests wait in its sockets until it wakes up; a request for a query of the next writer joins them
         // below.
         const waiting = held.map((uri) => raw(uri, { timeoutMs: 60_000 }).catch(() => 'cut' as const))
-        await waitUntil('the other one writes', () => writes(other), 60_000)
+        await waitUntil('the other one writes', () => writes(other), TAKE_OVER_MS)
         const onOther = held.map((uri) => uri.replace(writer.url, other.url))
         const served = await Promise.all(onOther.map((uri) => raw(uri, { timeoutMs: 60_000 })))
         expect(served.map((one) => one.status)).toEqual([200, 200, 200])
@@ -181,7 +184,7 @@ describe.each(accessModes)('$name', ({ use }) => {
         expect(writer.coordinator()).toBe(stopped)
         const running = runOnEither([other.url, writer.url], STREAM)
         await other.kill()
-        await waitUntil('it writes again', () => writes(writer), 60_000)
+        await waitUntil('it writes again', () => writes(writer), TAKE_OVER_MS)
         expect(digest((await running).rows)).toBe(rowsOfStream)
         expect(writer.coordinator()).toBe(stopped)
         expect(await figure(writer, 'quipu_writer')).toBe(1)
@@ -191,7 +194,8 @@ describe.each(accessModes)('$name', ({ use }) => {
         // No take-over led to two writers of one stream, and no worker left or joined because of it.
         for (const node of [writer, other])
           expect(await figure(node, 'quipu_event_append_failures_total', { reason: 'conflict' })).toBe(0)
-        expect(await nodeEvents()).toEqual(['NodeJoined'])
+        const comings = (await nodeEvents()).filter((type) => type === 'NodeJoined' || type === 'NodeLeft')
+        expect(comings).toEqual(['NodeJoined'])
       },
     )
 

@@ -51,7 +51,7 @@ export async function startKillableServer(settings: Readonly<Record<string, stri
 
 /** Sends a request, and retries during a restart as clients do. @throws Error for a refusal */
 export async function patient(uri: string, options: RawRequest = {}): Promise<RawAnswer> {
-  const until = performance.now() + 60_000
+  const until = performance.now() + 180_000
   for (;;) {
     const answer = await raw(uri, options).catch(() => undefined)
     if (answer && answer.status < 300) return answer

@@ -29,6 +29,8 @@ export interface NodeSnapshot extends WorkerNode {
   readonly cores: number
   readonly memoryBytes: number
   readonly epochSeen: number
+  /** Id of the node's process, if the node reports it. */
+  readonly processUuid?: string
   readonly state: NodeStateName
   /** Present when the node takes no new tasks. */
   readonly leaving?: true
@@ -229,12 +231,16 @@ export function createMembership(options: MembershipOptions): Membership {
 /** Clocks of two processes differ a little; a new process is younger by much more. */
 const UPTIME_SLACK_MS = 500
 
+/** An announcement that was long under way looks like one of a younger process, so the ids decide if both are there. */
 function isAnotherProcess(known: Node, announcement: Announcement, bornAt: number): boolean {
+  const { url, processUuid } = known.announcement
+  if (url !== announcement.url) return true
+  if (processUuid !== undefined && announcement.processUuid !== undefined)
+    return processUuid !== announcement.processUuid
   return (
-    known.announcement.url !== announcement.url ||
-    (announcement.uptimeMillis !== undefined &&
-      known.announcement.uptimeMillis !== undefined &&
-      bornAt > known.bornAt + UPTIME_SLACK_MS)
+    announcement.uptimeMillis !== undefined &&
+    known.announcement.uptimeMillis !== undefined &&
+    bornAt > known.bornAt + UPTIME_SLACK_MS
   )
 }
 
@@ -269,8 +275,9 @@ function leavingOf({ state }: Announcement): Pick<ActiveWorker, 'leaving'> {
 
 function snapshot(node: Node, now: number): NodeSnapshot {
   const { announcement, health, state, bornAt, lastRequestAt, lastResponseAt } = node
-  const { nodeId, url, version, cores, memoryBytes, epochSeen } = announcement
+  const { nodeId, url, version, cores, memoryBytes, epochSeen, processUuid } = announcement
   return {
+    ...(processUuid !== undefined && { processUuid }),
     nodeId,
     url,
     version,

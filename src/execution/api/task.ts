@@ -350,7 +350,9 @@ export const announcementSchema = z.object({
   cores: z.number(),
   memoryBytes: z.number(),
   epochSeen: z.number(),
-  /** How long the process has run: distinguishes a new process from an earlier one of the same name. */
+  /** Distinguishes a new process from an earlier one of the same name. Workers before 0.2.0 do not send it. */
+  processUuid: z.uuid().optional(),
+  /** How long the process has run. */
   uptimeMillis: z.number().optional(),
   /** Engines that wait for work. */
   freeEngines: z.number().optional(),

@@ -80,8 +80,9 @@ export function activeOf(workers: Membership): readonly Announcement[] {
   return workers
     .nodes()
     .filter((node) => node.state === 'active')
-    .map(({ nodeId, url, version, cores, memoryBytes, epochSeen, ageMillis, leaving }) => ({
+    .map(({ nodeId, url, version, cores, memoryBytes, epochSeen, processUuid, ageMillis, leaving }) => ({
       ...(leaving && { state: 'shutting_down' as const }),
+      ...(processUuid !== undefined && { processUuid }),
       nodeId,
       url,
       version,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
@@ -243,6 +244,8 @@ interface AnnouncedWorker {
   readonly leaving: () => boolean
 }
 
+const PROCESS_UUID = randomUUID()
+
 function announcementOf({ nodeId, url, tasks, engines, forgotten, leaving }: AnnouncedWorker): Announced {
   const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem())
   const forgottenPart = (): Pick<Announcement, 'forgottenEpochs'> => {
@@ -258,6 +261,7 @@ function announcementOf({ nodeId, url, tasks, engines, forgotten, leaving }: Ann
     cores: availableParallelism(),
     memoryBytes,
     epochSeen: tasks.epochs.seen(),
+    processUuid: PROCESS_UUID,
     uptimeMillis: Math.round(performance.now()),
     freeEngines: engines.children().filter(({ state }) => state === 'spare' || state === 'idle').length,
   })

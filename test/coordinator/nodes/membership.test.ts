@@ -44,6 +44,9 @@ afterEach(async () => {
   vi.useRealTimers()
 })
 
+const FIRST_PROCESS = '11111111-1111-4111-8111-111111111111'
+const SECOND_PROCESS = '22222222-2222-4222-8222-222222222222'
+
 async function beats(seconds: number, uptimeMillis?: number): Promise<void> {
   for (let second = 0; second < seconds; second++) {
     membership.announce({
@@ -136,6 +139,19 @@ describe('A worker', () => {
     expect(only().recentFailures).toBe(0)
     expect(only().ageMillis).toBeCloseTo(1200, -2)
     expect(reported().at(-1)).toBe('NodeJoined')
+  })
+
+  it('is the same process when its announcements are under way for different times', async () => {
+    const announce = (processUuid: string, uptimeMillis: number): void =>
+      membership.announce({ ...worker, processUuid, uptimeMillis })
+    announce(FIRST_PROCESS, 100_000)
+    await vi.advanceTimersByTimeAsync(900)
+    announce(FIRST_PROCESS, 100_300)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(reported()).toEqual(['NodeJoined'])
+    announce(SECOND_PROCESS, 102_000)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(reported()).toEqual(['NodeJoined', 'NodeJoined'])
   })
 
   it('stays marked as leaving until another process with its id announces itself', async () => {
