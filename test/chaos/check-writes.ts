@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { run } from '../support/statement-client.ts'
+import { checkChanges } from './check-changes.ts'
+import { ownerOf, textOfChange } from './drawn-changes.ts'
 import { cleanErrors } from './outcome.ts'
 import { LEDGER, SCHEMA, type WriteOutcome } from './writing-client.ts'
 
@@ -52,8 +54,18 @@ export async function checkWrites(base: string, outcomes: readonly WriteOutcome[
       }
       case 'drop table':
       case 'drop view':
+      case 'change':
         break
     }
+  }
+  if (outcomes.some(({ write }) => write.kind === 'change')) {
+    wrong.push(
+      ...(await checkChanges(outcomes, async (table, owner) => {
+        if (!names.has(table)) return undefined
+        const sql = `SELECT k, v FROM ${SCHEMA}.${table} WHERE w = '${owner}' ORDER BY k, v`
+        return (await rowsOf(base, sql)).map((row) => JSON.stringify(row))
+      })),
+    )
   }
   for (const batch of batches.keys()) if (!known.has(batch)) wrong.push(`rows of ${String(batch)}, which nobody wrote`)
   return wrong
@@ -73,7 +85,8 @@ function viewOf(write: WriteOutcome['write']): string | undefined {
   return 'view' in write ? write.view : undefined
 }
 
-function describe({ write }: WriteOutcome): string {
+function describe({ client, write }: WriteOutcome): string {
+  if (write.kind === 'change') return textOfChange(write.change, ownerOf(client), '')
   return `${write.kind} ${'batch' in write ? write.batch : 'table' in write ? write.table : write.view}`
 }
 

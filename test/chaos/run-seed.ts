@@ -5,6 +5,7 @@ import { temporaryFolder } from '../support/quipu-process.ts'
 import type { pythonClients } from '../support/real-clients.ts'
 import { auditLog, becomesQuiet, checkStreams, stopsWhole, workersAreClean } from './checks.ts'
 import { runClient } from './client.ts'
+import { createChanged } from './drawn-changes.ts'
 import { FaultRunner, type DoneFault } from './faults.ts'
 import { run } from '../support/statement-client.ts'
 import { checkWrites } from './check-writes.ts'
@@ -18,7 +19,7 @@ import type { RightAnswer } from './right-answers.ts'
 import { ChaosServer } from './server.ts'
 import type { StatementName } from './statements.ts'
 import type { DataTemplate } from './template.ts'
-import { CREATE_LEDGER, runWritingClient, type WriteOutcome } from './writing-client.ts'
+import { CREATE_LEDGER, runWritingClient, SCHEMA, type WriteOutcome } from './writing-client.ts'
 
 export interface SeedOptions {
   readonly plan: Plan
@@ -64,7 +65,7 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
     server = started
     seen = new SeenProcesses(dataDir)
     const { base } = started
-    if (options.writers) await createLedger(base)
+    if (options.writers) for (const sql of [CREATE_LEDGER, createChanged(`${SCHEMA}.`)]) await createTable(base, sql)
     const start = performance.now()
     const beganAt = Date.now()
     const now = (): number => performance.now() - start
@@ -93,6 +94,7 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
         now,
         passed: (point) => faults.passed(point),
         untilMs: loadMs,
+        changes: true,
       }),
     )
     const outcomes = (await Promise.all([...clients, ...published])).flat()
@@ -131,10 +133,10 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
   }
 }
 
-/** Creates the table of the writers. No fault has begun, but a busy machine may delay this client for seconds. */
-async function createLedger(base: string): Promise<void> {
+/** Creates a table of the writers. No fault has begun, but a busy machine may delay this client for seconds. */
+async function createTable(base: string, sql: string): Promise<void> {
   for (let tries = 1; ; tries++) {
-    const { error } = await run(base, CREATE_LEDGER)
+    const { error } = await run(base, sql)
     if (!error) return
     if (tries === 3) throw new Error(`No table to write to: ${error.message}`)
   }

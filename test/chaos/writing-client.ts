@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { StatementJson } from '../support/statement-client.ts'
 import { Connection, NoAnswer, type Access, type Answer } from './http.ts'
+import { ChangeDrawer, ownerOf, refusals, textOfChange, type DrawnChange } from './drawn-changes.ts'
 import { cleanErrors } from './outcome.ts'
 import type { EventPoint } from './plan.ts'
 import type { Random } from './random.ts'
@@ -22,19 +23,22 @@ export interface WriteOutcome {
   readonly end: WriteEnd
   /** The reason why the write was not done, or the defect of the server. */
   readonly why?: string
+  /** The number of rows that the server reported. */
+  readonly count?: number
   readonly wrong?: true
   /** Milliseconds since the clients began. */
   readonly fromMs: number
   readonly toMs: number
 }
 
-/** A write of the mix. A name is never used twice. */
+/** A write of the mix. A name is never used twice, except for names of changes. */
 export type Write =
   | { readonly kind: 'insert'; readonly batch: string; readonly rows: number }
   | { readonly kind: 'create table'; readonly table: string; readonly rows: number }
   | { readonly kind: 'drop table'; readonly table: string }
   | { readonly kind: 'create view'; readonly view: string }
   | { readonly kind: 'drop view'; readonly view: string }
+  | { readonly kind: 'change'; readonly change: DrawnChange }
 
 export const SCHEMA = 'memory.default'
 export const LEDGER = `${SCHEMA}.ledger`
@@ -49,6 +53,7 @@ const SOURCES = [
 const BEHAVIOURS = ['follow', 'repeat', 'repeat', 'cut', 'post twice', 'cancel', 'leave after post', 'leave'] as const
 type Behaviour = (typeof BEHAVIOURS)[number]
 
+const NONE: ReadonlySet<string> = new Set()
 const PATIENCE_MS = 45_000
 const PAUSE_MS = 50
 
@@ -69,21 +74,27 @@ export interface WritingClientOptions {
   readonly pauseMs?: number
   /** Whether the writes are delegated to a cluster: then some errors say that the outcome is not known. */
   readonly delegated?: boolean
+  /** Whether half of the writes are changes of rows and names. @default false */
+  readonly changes?: boolean
 }
 
 /** Runs writes one after the other until the time is over. */
 export async function runWritingClient(options: WritingClientOptions): Promise<WriteOutcome[]> {
   const { random, name } = options
   const connection = new Connection(options.name, options.access)
+  const drawer = options.changes ? new ChangeDrawer(random, ownerOf(name)) : undefined
   const outcomes: WriteOutcome[] = []
   const done = (write: Write['kind'], also: (outcome: WriteOutcome) => boolean) =>
     outcomes.filter((one) => one.write.kind === write && one.end === 'done' && also(one))
   try {
     for (let number = 0; options.now() < options.untilMs || number < 2; number++) {
-      const label = `${name.replaceAll('-', '_')}_${number}`
+      const label = `${ownerOf(name)}_${number}`
       const tables = done('create table', ({ write }) => 'table' in write && !isTouched(outcomes, write.table))
       const views = done('create view', ({ write }) => 'view' in write && !isTouched(outcomes, write.view))
-      const write = nextWrite(random, label, tables.at(-1)?.write, views.at(-1)?.write)
+      const write: Write =
+        drawer && random.chance(0.6)
+          ? { kind: 'change', change: drawer.next() }
+          : nextWrite(random, label, tables.at(-1)?.write, views.at(-1)?.write)
       const behaviour = random.pick(BEHAVIOURS)
       outcomes.push(await new Writing(options, connection, write, behaviour).run())
       if (options.pauseMs !== undefined) await sleep(options.pauseMs)
@@ -111,7 +122,7 @@ function nextWrite(random: Random, label: string, table: Write | undefined, view
   return { kind: 'insert', batch: label, rows: random.chance(0.4) ? 1 : random.pick(SOURCES)[2] }
 }
 
-function textOf(write: Write): string {
+function textOf(write: Write, client: string): string {
   const source = 'rows' in write ? SOURCES.find(([, , rows]) => rows === write.rows) : undefined
   switch (write.kind) {
     case 'insert':
@@ -126,6 +137,8 @@ function textOf(write: Write): string {
       return `CREATE VIEW ${SCHEMA}.${write.view} AS SELECT count(*) AS n FROM ${LEDGER}`
     case 'drop view':
       return `DROP VIEW ${SCHEMA}.${write.view}`
+    case 'change':
+      return textOfChange(write.change, ownerOf(client), `${SCHEMA}.`)
   }
 }
 
@@ -136,6 +149,8 @@ class Writing {
   readonly #write: Write
   readonly #behaviour: Behaviour
   #id: string | undefined
+  /** The update count of the last answer. */
+  #count: number | undefined
 
   constructor(options: WritingClientOptions, connection: Connection, write: Write, behaviour: Behaviour) {
     this.#options = options
@@ -151,7 +166,8 @@ class Writing {
     try {
       const [end, why] = await this.#run()
       this.#options.passed('ended')
-      return { ...base(), ...this.#named(), end, ...(why === undefined ? {} : { why }) }
+      const count = this.#count === undefined ? {} : { count: this.#count }
+      return { ...base(), ...this.#named(), end, ...count, ...(why === undefined ? {} : { why }) }
     } catch (error) {
       if (!(error instanceof Wrong)) throw error
       return { ...base(), ...this.#named(), end: 'unknown', why: error.message, wrong: true }
@@ -191,7 +207,9 @@ class Writing {
     }
     if (last.error) {
       const { errorName, message } = last.error
-      if (errorName !== 'USER_CANCELED' && !cleanErrors.has(errorName)) throw new Wrong(`${errorName}: ${message}`)
+      const allowed = this.#write.kind === 'change' ? refusals : NONE
+      if (errorName !== 'USER_CANCELED' && !cleanErrors.has(errorName) && !allowed.has(errorName))
+        throw new Wrong(`${errorName}: ${message}`)
       return [this.#options.delegated && isUnknown(last.error) ? 'unknown' : 'not done', errorName]
     }
     this.#checkCount(last)
@@ -202,7 +220,10 @@ class Writing {
   #checkCount({ stats, data, ...rest }: StatementJson): void {
     if (stats.state !== 'FINISHED') throw new Wrong(`no nextUri, yet ${stats.state}`)
     const { updateCount, updateType } = rest as { updateCount?: number; updateType?: string }
-    const expected = 'rows' in this.#write ? this.#write.rows : undefined
+    this.#count = updateCount
+    // The model knows the number of rows that a change changes.
+    const isChange = this.#write.kind === 'change'
+    const expected = isChange ? updateCount : 'rows' in this.#write ? this.#write.rows : undefined
     if (updateCount !== expected || updateType === undefined || data?.[0]?.[0] !== expected) {
       throw new Wrong(`the client got ${updateType} ${updateCount} ${JSON.stringify(data)} instead of ${expected}`)
     }
@@ -220,7 +241,7 @@ class Writing {
   #post(cutAfterBytes?: number): Promise<Answer> {
     const asked = this.#connection.ask(`${this.#options.base}/v1/statement`, {
       method: 'POST',
-      body: textOf(this.#write),
+      body: textOf(this.#write, this.#options.name),
       headers: { 'x-trino-client-capabilities': 'PATH,PARAMETRIC_DATETIME' },
       ...(cutAfterBytes === undefined ? {} : { cutAfterBytes }),
     })

@@ -1,6 +1,10 @@
 import type { Stats } from 'node:fs'
-import { chmod, mkdir, stat } from 'node:fs/promises'
+import { chmod, mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { hasCode } from '../../shared/node-error.ts'
+
+/** Permissions, and the bit by which new entries get the group of the folder. */
+const MODE_BITS = 0o2777
 
 // By default processes make files that only their own user can read. A lake belongs to its operator: users who may read
 // its folder may read the files that Quipu writes there, and no other users. The tables of `memory` are in a folder of
@@ -11,26 +15,44 @@ export function fileMode(folder: Pick<Stats, 'mode'>): number {
   return folder.mode & 0o666
 }
 
-/** Makes one folder. @throws EEXIST like `mkdir` */
-export async function makeFolderLikeParent(folder: string): Promise<void> {
-  await mkdir(folder)
-  await chmod(folder, await modeOf(dirname(folder)))
+/**
+ * Makes one folder with the mode of its parent. An empty folder that exists already gets this mode too: the process that
+ * made it may have been killed before it set the mode.
+ * @returns false when the folder existed already
+ */
+export async function makeFolderLikeParent(folder: string): Promise<boolean> {
+  const made = await mkdir(folder).then(
+    () => true,
+    (error: unknown) => {
+      if (hasCode(error, 'EEXIST')) return false
+      throw error
+    },
+  )
+  if (made || (await readdir(folder).catch(() => ['unreadable'])).length === 0)
+    await setMode(folder, await modeOf(dirname(folder)))
+  return made
 }
 
 /**
  * Makes a folder and its missing parents, all with the mode of an existing folder above them. The nearest parent is not
- * used: another process may have just made it, and not yet set its mode.
- * @param like above the folder
+ * used: another process may have just made it, and not yet set its mode. Parents that exist get this mode too, because
+ * the process that made them may have been killed before it set the mode.
+ * @param like above the folder; all folders between are Quipu's own
  */
 export async function makeFoldersLike(like: string, folder: string): Promise<void> {
-  const first = await mkdir(folder, { recursive: true })
-  if (first === undefined) return
+  await mkdir(folder, { recursive: true })
   const mode = await modeOf(like)
-  const made = [folder]
-  while (made[0] !== first) made.unshift(dirname(made[0]!))
-  for (const path of made) await chmod(path, mode)
+  const folders = []
+  for (let path = folder; path !== like; path = dirname(path)) folders.unshift(path)
+  for (const path of folders) await setMode(path, mode)
+}
+
+/** Sets the mode of a folder, unless it has the mode or belongs to another user. */
+async function setMode(folder: string, mode: number): Promise<void> {
+  const { mode: present, uid } = await stat(folder)
+  if ((present & MODE_BITS) !== mode && uid === process.geteuid?.()) await chmod(folder, mode)
 }
 
 async function modeOf(folder: string): Promise<number> {
-  return (await stat(folder)).mode & 0o2777
+  return (await stat(folder)).mode & MODE_BITS
 }

@@ -109,12 +109,9 @@ export function versionPath(folder: string, version: number): string {
 
 /** Makes a folder in an existing folder, durably. */
 export async function makeFolder(folder: string): Promise<void> {
-  try {
-    await makeFolderLikeParent(folder)
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
-    // The process that made the folder may have died before syncing it: its content must not be lost with its name.
-  }
+  await makeFolderLikeParent(folder)
+  // Also if the folder existed: the process that made it may have died before syncing it, and its content must not be
+  // lost with its name.
   await syncFolder(dirname(folder))
 }
 
