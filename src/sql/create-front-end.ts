@@ -41,6 +41,7 @@ import { showQuery } from './statements/show-statements.ts'
 import type { StatementInput } from './statement-input.ts'
 import { transactionEffect } from './statements/transaction-statements.ts'
 import { checkWrite } from './statements/write-checks.ts'
+import { isRowStatement } from './statements/row-change-statements.ts'
 import { analyzeWrite, isConnectorStatement } from './statements/write-statements.ts'
 import { checkLimits, checkTextLength } from './syntax/limits.ts'
 import type { SourceText } from './syntax/span.ts'
@@ -265,10 +266,18 @@ async function analyzeRows(
   parameters: GivenParameters,
 ): Promise<QueryAnalysis> {
   verifyCount(input, node, parameters)
-  const changed = qualify(changedTableOf(node), input.session)
-  const periods = periodsOf(input, (given) => valuesOf(given, parameters))
-  const given = { ...input, metadata: await resolve(node, input, { changed, periods }) }
+  const given = await withTarget(input, node, (asked) => valuesOf(asked, parameters))
   return analyzeRowStatement(given, node, valuesOf(given, parameters))
+}
+
+/** The input with the tables that the statement names, the changed one included. */
+async function withTarget(
+  input: StatementInput,
+  node: RowStatement,
+  parametersOf: (given: StatementInput<ResolvedMetadata>) => Parameters,
+): Promise<StatementInput<ResolvedMetadata>> {
+  const changed = qualify(changedTableOf(node), input.session)
+  return { ...input, metadata: await resolve(node, input, { changed, periods: periodsOf(input, parametersOf) }) }
 }
 
 function verifyCount(input: StatementInput, node: Statement, { count, using }: GivenParameters): void {
@@ -305,20 +314,33 @@ function analyzeGenerated(query: Query, input: StatementInput): Promise<BoundSta
   return analyzeSelect(input, query, { count: 0, using: [], around: input.text, inner: undefined }, 'DESCRIBE')
 }
 
-/**
- * Analyzes a prepared query, or the query of a prepared write, without parameter values; undefined for any other
- * statement.
- */
-async function analyzePrepared(input: StatementInput, prepared: StatementText) {
+/** A prepared statement as DESCRIBE sees it: without values for its parameters. */
+interface Prepared {
+  readonly parameterCount: number
+  /** The query whose columns are described; undefined for statements that return no rows of a query. */
+  readonly query: Query | undefined
+  /** The statement returns the number of rows that it writes. */
+  readonly countsRows: boolean
+  /** Of the query, or of the rows that the statement writes. */
+  readonly analysis: QueryAnalysis | undefined
+}
+
+async function analyzePrepared(input: StatementInput, prepared: StatementText): Promise<Prepared> {
   const { text, tree: statement, parameterCount } = parseInner(prepared, input.budget)
-  const writes = statement.kind === 'CreateTableAsSelect' || statement.kind === 'Insert'
-  const query = writes ? statement.query : statement.kind === 'Query' ? statement : undefined
-  if (query === undefined) return { parameterCount, writes, query, analysis: undefined }
   const described = (): Parameters => ({ kind: 'describe', types: new Map() })
-  const asked: StatementInput = { ...input, text, unplanned: true }
-  const metadata = await resolve(query, asked, { periods: periodsOf(asked, described) })
-  const analysis = analyzeStatementQuery({ ...asked, metadata }, query, described())
-  return { parameterCount, writes, query, analysis }
+  const inside: StatementInput = { ...input, text, unplanned: true }
+  if (isRowStatement(statement)) {
+    // Such a statement contains no query whose columns the checks would ask for.
+    await checkWrite(inside, statement, () => Promise.resolve([]))
+    const analysis = analyzeRowStatement(await withTarget(inside, statement, described), statement, described())
+    return { parameterCount, query: undefined, countsRows: true, analysis }
+  }
+  const countsRows = statement.kind === 'CreateTableAsSelect' || statement.kind === 'Insert'
+  const query = countsRows ? statement.query : statement.kind === 'Query' ? statement : undefined
+  if (query === undefined) return { parameterCount, query, countsRows, analysis: undefined }
+  const metadata = await resolve(query, inside, { periods: periodsOf(inside, described) })
+  const analysis = analyzeStatementQuery({ ...inside, metadata }, query, described())
+  return { parameterCount, query, countsRows, analysis }
 }
 
 async function describeInput(input: StatementInput, prepared: StatementText): Promise<RowsQuery> {
@@ -332,9 +354,9 @@ async function describeInput(input: StatementInput, prepared: StatementText): Pr
 }
 
 async function describeOutput(input: StatementInput, prepared: StatementText): Promise<RowsQuery> {
-  const { writes, query, analysis } = await analyzePrepared(input, prepared)
-  if (analysis === undefined) return describeOutputQuery([], [])
-  if (writes) return describeOutputQuery([{ name: 'rows', type: 'bigint', lineage: [] }], [false])
+  const { countsRows, query, analysis } = await analyzePrepared(input, prepared)
+  if (countsRows) return describeOutputQuery([{ name: 'rows', type: 'bigint', lineage: [] }], [false])
+  if (analysis === undefined || query === undefined) return describeOutputQuery([], [])
   const items = query.body.kind === 'QuerySpecification' ? query.body.select.items : []
   const isList = items.every((item) => item.kind === 'SingleColumn')
   const aliased = isList ? items.map((item) => item.kind === 'SingleColumn' && item.alias !== undefined) : []

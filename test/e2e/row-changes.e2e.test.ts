@@ -125,3 +125,34 @@ describe('Statements that change rows, columns and names', () => {
     expect(await answer('SELECT n, c FROM counters ORDER BY n')).toEqual([1, 2, 3, 4].map((n) => [n, 5]))
   })
 })
+
+describe('EXPLAIN of a statement that changes rows', () => {
+  const explained = async (sql: string): Promise<string> => {
+    const { rows, error } = await run(server.url, sql, headers)
+    return error?.message ?? String(rows[0]?.[0])
+  }
+
+  it('shows the target, the plan of the rows and the tables that it reads', { timeout: 240_000 }, async () => {
+    await answer('CREATE TABLE explained AS SELECT * FROM tpch.tiny.nation')
+    const merge =
+      'MERGE INTO explained e USING tpch.tiny.region r ON e.regionkey = r.regionkey WHEN MATCHED THEN DELETE'
+    expect(await explained(`EXPLAIN (TYPE LOGICAL) ${merge}`)).toMatch(
+      /^TableCommit\[target = memory:default:explained\][^]*MergeWriter[^]*InnerJoin[^]*memory:default:explained[^]*rows: 25 /,
+    )
+    expect(await explained(`EXPLAIN ${merge}`)).toMatch(/Fragment 1 \[SINGLE\][^]*TableCommit[^]*MergeWriter/)
+    expect(await explained('EXPLAIN INSERT INTO explained TABLE explained')).toMatch(/TableCommit[^]*TableWriter/)
+    const table = (catalog: string, schema: string, name: string) => ({ catalog, schemaTable: { schema, table: name } })
+    const io = JSON.parse(await explained(`EXPLAIN (TYPE IO) ${merge}`)) as Record<string, unknown>
+    expect(io).toMatchObject({
+      inputTableColumnInfos: [
+        { table: table('memory', 'default', 'explained') },
+        { table: table('tpch', 'tiny', 'region') },
+      ],
+      outputTable: table('memory', 'default', 'explained'),
+    })
+    expect(await explained('EXPLAIN (TYPE IO) DROP TABLE explained')).not.toContain('outputTable')
+    expect(await explained('EXPLAIN (TYPE VALIDATE) DELETE FROM explained WHERE nope = 1')).toContain("Column 'nope'")
+    // Nothing was changed.
+    expect(await answer('SELECT count(*) FROM explained')).toEqual([[25]])
+  })
+})

@@ -37,6 +37,8 @@ export function castTo(expr: Expr, type: SqlType): Expr {
 /** The conversion of INSERT: it accepts more types than a coercion, and text that does not fit fails. */
 export function storeAs(expr: Expr, type: SqlType): Expr {
   if (sameType(expr.type, type)) return expr
+  // NULL, or a parameter without a value.
+  if (expr.kind === 'constant' && expr.value === null) return { ...expr, type }
   return { kind: 'cast', type, value: expr, safe: false, stored: true }
 }
 

@@ -240,6 +240,27 @@ describe('The rows of SHOW and DESCRIBE', () => {
       ],
     ],
     ['DESCRIBE OUTPUT writing', [['rows', '', '', '', 'bigint', 8, false]]],
+    ['DESCRIBE INPUT deleting', [[0, 'bigint']]],
+    [
+      'DESCRIBE INPUT updating',
+      [
+        [0, 'varchar(25)'],
+        [1, 'bigint'],
+        [2, 'bigint'],
+      ],
+    ],
+    [
+      'DESCRIBE INPUT merging',
+      [
+        [0, 'bigint'],
+        [1, 'bigint'],
+        [2, 'varchar(25)'],
+      ],
+    ],
+    ['DESCRIBE OUTPUT deleting', [['rows', '', '', '', 'bigint', 8, false]]],
+    ['DESCRIBE OUTPUT updating', [['rows', '', '', '', 'bigint', 8, false]]],
+    ['DESCRIBE OUTPUT merging', [['rows', '', '', '', 'bigint', 8, false]]],
+    ['DESCRIBE OUTPUT altering', []],
     [
       'DESCRIBE OUTPUT p',
       [
@@ -253,8 +274,22 @@ describe('The rows of SHOW and DESCRIBE', () => {
       p: 'SELECT name, nationkey AS k, ? FROM nation WHERE nationkey = ?',
       none: 'SELECT 1',
       writing: 'CREATE TABLE x AS SELECT nationkey + ? AS k FROM nation LIMIT ?',
+      deleting: 'DELETE FROM nation WHERE nationkey = ?',
+      updating: 'UPDATE nation SET name = ?, nationkey = ? WHERE regionkey = ?',
+      merging:
+        'MERGE INTO nation n USING region r ON n.regionkey = r.regionkey AND r.regionkey > ? WHEN MATCHED AND nationkey = ? THEN UPDATE SET name = ?',
+      altering: 'ALTER TABLE nation RENAME TO nations',
     }
     expect(await rowsOf(sql, { preparedStatements })).toEqual(rows)
+  })
+
+  it.each([
+    ['UPDATE nation SET nope = ?', "The UPDATE SET target column nope doesn't exist"],
+    ['DELETE FROM nowhere WHERE a = ?', "Table 'tpch.tiny.nowhere' does not exist"],
+    ['DELETE FROM nation WHERE nope = ?', "Column 'nope' cannot be resolved"],
+  ])('DESCRIBE INPUT and OUTPUT refuse %s', async (text, message) => {
+    for (const described of ['INPUT', 'OUTPUT'])
+      await expect(rowsOf(`DESCRIBE ${described} p`, { preparedStatements: { p: text } })).rejects.toThrow(message)
   })
 
   it('SHOW SESSION shows the values of the session', async () => {

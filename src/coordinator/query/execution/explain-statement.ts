@@ -1,6 +1,7 @@
-import { planQuery } from '../../../planner/plan-query.ts'
+import { planForFigures, planQuery } from '../../../planner/plan-query.ts'
 import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import { explainColumn, explainText } from '../explain/explain-text.ts'
+import { writeOutline } from '../explain/write-outline.ts'
 import { routeLine } from '../stream/route-text.ts'
 import { makeRow, type CoordinatorRunDeps } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
@@ -27,8 +28,24 @@ async function explain(run: RunContext, analyzed: PlannedExplain): Promise<strin
 }
 
 async function planText(run: RunContext, analyzed: PlannedExplain): Promise<string | boolean> {
-  const inner = analyzed.statement
-  if (inner.kind !== 'query') return explainText(analyzed, [])
-  const input = await run.listSplits(inner.query)
-  return explainText(analyzed, planQuery(inner.query, inner.columns, input).stages)
+  const { statement } = analyzed
+  switch (statement.kind) {
+    case 'query': {
+      const input = await run.listSplits(statement.query)
+      return explainText(analyzed, planQuery(statement.query, statement.columns, input).stages)
+    }
+    case 'write': {
+      if (!statement.source) return explainText(analyzed, [])
+      const { query, columns } = statement.source
+      // The rows of a write are always made on a worker.
+      const { stages } = planForFigures(query, columns, await run.listSplits(query))
+      const outline = writeOutline(statement, query.outline)
+      return explainText(
+        analyzed,
+        stages.map((stage) => (stage.outline ? { ...stage, outline } : stage)),
+      )
+    }
+    default:
+      return explainText(analyzed, [])
+  }
 }

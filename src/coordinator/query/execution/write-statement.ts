@@ -16,6 +16,7 @@ import type { PlannedStatement, PlanNode } from '../../../planner/planned-statem
 import { duckdbTypeText } from '../../../sql/types/duckdb-representation.ts'
 import { parseTypeText } from '../../../sql/types/type-names.ts'
 import { connectorOf, listSplits } from '../../dispatch/catalog-metadata.ts'
+import { writeOutline } from '../explain/write-outline.ts'
 import { coordinatorTaskStats, cutPages, toPublish } from './coordinator-stage.ts'
 import type { QueryCommand } from '../stream/decider.ts'
 import type { QueryEventOf } from '../stream/events.ts'
@@ -114,7 +115,7 @@ async function planAndDecide(
   run.signal.throwIfAborted()
   const duckdbTypes = target.columns.map(({ type }) => duckdbTypeText(parseTypeText(type)))
   const plan = planWrite(source.query, source.columns, input, { target, duckdbTypes })
-  const planned = run.planned(facts(analyzed, plan, outlineOf(analyzed, source.query.outline)))
+  const planned = run.planned(facts(analyzed, plan, writeOutline(analyzed, source.query.outline)))
   const written = await writeRows(deps, run, plan, planned)
   return decide(deps, run, writtenBy(target, written), { tolerated: analyzed.tolerated, guard })
 }
@@ -392,12 +393,4 @@ function tablesOf({ catalog, change, source, writes }: PlannedWrite): Planned['t
       mode: 'WRITE' as const,
     })),
   ]
-}
-
-/** The plan of the rows under the operators that write them. */
-function outlineOf({ catalog, change }: PlannedWrite, rows: PlanNode): PlanNode {
-  const target = [catalog, change.schema, ...('table' in change ? [change.table] : [])].join(':')
-  const name = change.kind === 'changeRows' ? 'MergeWriter' : 'TableWriter'
-  const writing: PlanNode = { name, details: {}, layout: ['rows:bigint'], children: [rows] }
-  return { name: 'TableCommit', details: { target }, layout: ['rows:bigint'], children: [writing] }
 }

@@ -3,6 +3,7 @@ import type { PlannedStatement, PlanNode } from '../../../planner/planned-statem
 import type { Stage } from '../../../planner/query-plan.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { ResultColumn } from '../../../sql/front-end.ts'
+import { outlineOf } from './write-outline.ts'
 
 type Explained = Extract<PlannedStatement, { kind: 'explain' }>
 
@@ -24,8 +25,8 @@ export function explainText(analyzed: Explained, stages: readonly Stage[]): stri
       return unreachable(analyzed.planType)
   }
   if (statement.kind === 'call') return statement.text
-  if (statement.kind !== 'query') return `${'updateType' in statement ? statement.updateType : statement.queryType}\n`
-  const { outline } = statement.query
+  const outline = outlineOf(statement)
+  if (!outline) return `${'updateType' in statement ? statement.updateType : statement.queryType}\n`
   const estimates = estimatePlan(outline, stages)
   switch (analyzed.format) {
     case 'JSON':
@@ -156,14 +157,24 @@ function graphviz(outline: PlanNode): string {
   return [...lines, '}', '}'].join('\n')
 }
 
+/** The tables that the statement reads, and the one whose rows it writes. Source: Trino 476, IoPlanPrinter. */
 function ioPlan(statement: PlannedStatement): Record<string, unknown> {
-  const reads = statement.kind === 'query' ? statement.query.reads : []
+  const source = statement.kind === 'write' ? statement.source : statement.kind === 'query' ? statement : undefined
+  const written = statement.kind === 'write' && statement.source ? statement : undefined
   return {
-    inputTableColumnInfos: reads.map((read) => ({
-      table: { catalog: read.catalog, schemaTable: { schema: read.schema, table: read.table } },
+    inputTableColumnInfos: (source?.query.reads ?? []).map((read) => ({
+      table: tableJson(read.catalog, read),
       constraint: { none: false, columnConstraints: [] },
       estimate: {},
     })),
+    ...(written && 'table' in written.change && { outputTable: tableJson(written.catalog, written.change) }),
     estimate: {},
   }
+}
+
+function tableJson(
+  catalog: string,
+  { schema, table }: { readonly schema: string; readonly table: string },
+): Record<string, unknown> {
+  return { catalog, schemaTable: { schema, table } }
 }
