@@ -321,7 +321,7 @@ interface Prepared {
   readonly query: Query | undefined
   /** The statement returns the number of rows that it writes. */
   readonly countsRows: boolean
-  /** Of the query, or of the rows that the statement writes. */
+  /** The analysis of the query, or of the rows that the statement writes. */
   readonly analysis: QueryAnalysis | undefined
 }
 

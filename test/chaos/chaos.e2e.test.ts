@@ -40,7 +40,7 @@ describe('A server under faults', () => {
       log: 'postgres',
       faults: 'all',
       clients: 4,
-      writers: 1,
+      writers: 2,
       loadMs: 1_500,
       keepIn: join(kept.path, 'kept'),
       withoutPython: true,

@@ -63,7 +63,7 @@ interface Ending {
   readonly count: number | undefined
 }
 
-/** What the change did in the model: the number of changed rows, or the name of Trino's error. */
+/** The effect of a change in the model: the number of changed rows, or the name of Trino's error. */
 type Effect = { readonly count: number | undefined } | { readonly error: string }
 
 const MOST_STATES = 64

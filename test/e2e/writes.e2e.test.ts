@@ -186,6 +186,33 @@ describe('Statements that write', () => {
     })
   })
 
+  it('abort their transaction when they fail, so that COMMIT fails', async () => {
+    const begin = async (user: string) => {
+      const started = await run(url, 'START TRANSACTION', { ...trinoHeaders, 'x-trino-user': user })
+      const id = String(started.last.headers['x-trino-started-transaction-id'])
+      return { ...trinoHeaders, 'x-trino-user': user, 'x-trino-transaction-id': id }
+    }
+    const inside = await begin('ann')
+    expect(await end('SELEC 1', inside)).toMatchObject({ error: 'SYNTAX_ERROR' })
+    expect(await end('SELECT 1', inside)).toMatchObject({ rows: [[1]] })
+    expect(await end('SELECT nope FROM nation', inside)).toMatchObject({ error: 'COLUMN_NOT_FOUND' })
+    for (const sql of ['SELECT 1', 'SHOW TABLES', 'START TRANSACTION', 'DELETE FROM memory.default.none'])
+      expect(await end(sql, inside), sql).toMatchObject({ error: 'TRANSACTION_ALREADY_ABORTED' })
+    // Another user cannot use or abort it.
+    expect(await end('SELECT 1', { ...inside, 'x-trino-user': 'bob' })).toMatchObject({ rows: [[1]] })
+    const commit = await run(url, 'COMMIT', inside)
+    expect(commit.error).toMatchObject({
+      errorName: 'TRANSACTION_ALREADY_ABORTED',
+      message: 'Current transaction has already been aborted',
+    })
+    expect(commit.last.headers['x-trino-clear-transaction-id']).toBe('true')
+
+    const other = await begin('ann')
+    expect(await end('SELECT 1 / 0', other)).toMatchObject({ error: 'DIVISION_BY_ZERO' })
+    const rollback = await run(url, 'ROLLBACK', other)
+    expect([rollback.error, rollback.last.headers['x-trino-clear-transaction-id']]).toEqual([undefined, 'true'])
+  })
+
   it('are recorded with the tables that they wrote, and EXECUTE accepts parameters', { timeout: 240_000 }, async () => {
     await end('CREATE TABLE memory.default.listed (a bigint, b varchar)')
     const prepared = {

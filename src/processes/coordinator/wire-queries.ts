@@ -18,6 +18,7 @@ import { recordedSubmission } from '../../coordinator/query/secrets/query-secret
 import { createQueryTelemetry, type QueryTelemetry } from '../../coordinator/query/telemetry/query-telemetry.ts'
 import { createResultPageSource } from '../../coordinator/query/results/result-page-source.ts'
 import { createStatementService, type StatementService } from '../../coordinator/query/results/statement-service.ts'
+import { AbortedTransactions } from '../../coordinator/query/session/aborted-transactions.ts'
 import { createWriteGuard, type WriteGuard } from '../../coordinator/query/execution/write-guard.ts'
 import { recordKills } from '../../coordinator/system/recorded-rights.ts'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
@@ -84,6 +85,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   const { spans, telemetry } = wireQueryTelemetry(base)
   const memory = createStatementMemory(settings.memory)
   const writeGuard = createWriteGuard()
+  const transactions = new AbortedTransactions()
   const threads = new FrontEndThreads()
   const metadata = createMetadataPort(base.catalogs)
   const { groupRules, propertyRules } = base.access
@@ -95,7 +97,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
     typeIsAsked,
     ownerOf: base.access.ownerOf,
   })
-  const front = { frontEnd: createThreadedFrontEnd(threads), metadata, texts }
+  const front = { frontEnd: createThreadedFrontEnd(threads), metadata, texts, transactions }
   const delegation = wireDelegation(base, parts.clusters)
   const execution = executionOf(parts, { groups, guard: writeGuard, delegation, ...front }, (queryId, ending) =>
     service.cancel(queryId, ending, config.timeouts.deleteValidityWaitMs),
@@ -120,6 +122,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
     start: (submission) => {
       const started = beginExecution(execution, ids(), submission)
       telemetry.follow(started)
+      transactions.follow(started.aggregate)
       logKills(started.aggregate)
       return started
     },
@@ -147,6 +150,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
       const resumed = beginExecution(execution, queryId, submission, resumption)
       registry.add(resumed)
       telemetry.resumed(resumed)
+      transactions.follow(resumed.aggregate)
       logKills(resumed.aggregate)
     },
   }
@@ -162,7 +166,7 @@ function groupsOf({ base, settings, workers }: QueriesParts): ResourceGroups {
 /** The dependencies that the executions of all queries share. */
 function executionOf(
   parts: QueriesParts,
-  made: Pick<ExecutionDeps, 'groups' | 'guard' | 'delegation' | 'frontEnd' | 'metadata' | 'texts'>,
+  made: Pick<ExecutionDeps, 'groups' | 'guard' | 'delegation' | 'frontEnd' | 'metadata' | 'texts' | 'transactions'>,
   endQuery: ExecutionDeps['endQuery'],
 ): ExecutionDeps {
   const { life, base, settings, workers, refusals } = parts

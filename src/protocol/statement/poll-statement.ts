@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { StatementAnswer, StatementService } from '../../coordinator/query/results/statement-service.ts'
+import { CLEAR_TRANSACTION } from '../../coordinator/query/session/session-headers.ts'
 import type { KnownQuery } from '../../coordinator/query/stream/state.ts'
 import { bytesIn } from '../../shared/body-parts.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -63,8 +64,9 @@ export function createPollStatement(
     const relayed = nextToken === asked.token ? asked.relayed : undefined
     const make = () => answerText({ initial: false, relayed, ...answer, now: deps.clock.now() }, deps.uris, hasRows)
     const text = answer.settled ? settled.of(asked, nextToken, make) : make()
-    const headers =
-      query.kind === 'FINISHED' ? answerHeaders(query.created.headerFamily, query.finished.responseHeaders) : {}
+    const remembered =
+      query.kind === 'FINISHED' ? query.finished.responseHeaders : answer.endsTransaction ? [CLEAR_TRANSACTION] : []
+    const headers = answerHeaders(query.created.headerFamily, remembered)
     sendAnswer(request, response, hasRows ? [text.head, ...page.bytes, text.tail] : [text.head], headers)
     deps.onPolled?.(nextToken === undefined ? 'last' : hasRows ? 'data' : 'empty')
     const bytes = page ? bytesIn(page.bytes) : 0

@@ -30,6 +30,7 @@ import { fullNames, routeStatement } from './route-statement.ts'
 import { resumeRemoteStatement, runRemoteStatement } from './remote-statement.ts'
 import type { Waiters } from './waiters.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
+import { checkEndsTransaction } from '../session/aborted-transactions.ts'
 import { carryOutWrite, resumeWrite } from './write-statement.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -63,6 +64,7 @@ export async function executeStatement(parts: StatementParts): Promise<void> {
   // A query that had a place in its resource group keeps the place.
   if (resumed?.state.kind === 'PLANNING') admission.occupy()
   else await admission.enter(resumed !== undefined)
+  await checkTransaction(parts)
   const analysisStart = deps.clock.monotonicMs()
   parts.limits.planning(resumed && planningBefore(resumed.state, submission.type.get(), resumedAt))
   const early = new EarlyAnalysis(analysis)
@@ -83,6 +85,11 @@ interface Surveyed {
 async function surveyFor(delegation: Delegation, analysis: Analysis): Promise<Surveyed> {
   await delegation.clusters.ready
   return { delegation, survey: await analysis.survey() }
+}
+
+/** @throws EngineError TRANSACTION_ALREADY_ABORTED in a transaction in which a statement failed */
+async function checkTransaction({ deps, submission, analysis }: StatementParts): Promise<void> {
+  if (deps.transactions.has(submission.session)) checkEndsTransaction((await analysis.survey()).kind)
 }
 
 /**
@@ -222,7 +229,7 @@ async function carryOut(parts: StatementParts, analyzed: PlannedStatement, analy
     case 'session':
       // A user that set a limit that no statement can keep must be able to reset it.
       parts.limits.dispose()
-      return runSessionStatement(deps, run, analyzed, analysisNanos)
+      return runSessionStatement(deps, run, analyzed, { analysisNanos, session: parts.submission.session })
     case 'call':
       return runCall(deps, run, analyzed, analysisNanos)
     case 'explain':

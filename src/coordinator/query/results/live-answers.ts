@@ -7,6 +7,7 @@ import { unreachable } from '../../../shared/unreachable.ts'
 import type { QueryExecution } from '../registry/query-handle.ts'
 import type { QueryRegistry } from '../registry/query-registry.ts'
 import { isBesideLog, type ResultPageSource } from './result-page-source.ts'
+import { CLEAR_TRANSACTION } from '../session/session-headers.ts'
 import { isTerminal, type KnownQuery } from '../stream/state.ts'
 import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
 import { lookUpMs, timely, type StillWriting } from './still-writing.ts'
@@ -199,8 +200,10 @@ function statusOf(execution: QueryExecution, token: number): StatementAnswer {
   return statusAnswer(viewOf(execution, query), token)
 }
 
-function viewOf({ liveStats, queuedReason }: QueryExecution, query: KnownQuery): StatementView {
-  return { query, liveStats, queuedReason }
+function viewOf(execution: QueryExecution, query: KnownQuery): StatementView {
+  const { liveStats, queuedReason, responseHeaders } = execution
+  const endsTransaction = responseHeaders?.some(({ header }) => header === CLEAR_TRANSACTION.header)
+  return { query, liveStats, queuedReason, ...(endsTransaction && { endsTransaction }) }
 }
 
 /** Whether no page will follow. */

@@ -25,6 +25,8 @@ export interface StatementView {
   readonly query: KnownQuery
   readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
+  /** Whether the statement ends the transaction of its client, even if the statement fails. */
+  readonly endsTransaction?: boolean
 }
 
 export interface AnswerPage {

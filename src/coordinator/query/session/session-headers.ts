@@ -10,6 +10,9 @@ export interface ResponseHeader {
   readonly value: string
 }
 
+/** The client leaves its transaction. */
+export const CLEAR_TRANSACTION: ResponseHeader = { header: 'Clear-Transaction-Id', value: 'true' }
+
 /** Form encoding, as clients decode it: space is `+`. */
 function encode(text: string): string {
   // Through UTF-8 first: this replaces lone surrogates, at which encodeURIComponent throws.
@@ -62,7 +65,7 @@ export function responseHeaders(queryId: QueryId, changes: readonly SessionChang
         return { header: 'Started-Transaction-Id', value: transactionIdOf(queryId) }
       case 'Commit':
       case 'Rollback':
-        return { header: 'Clear-Transaction-Id', value: 'true' }
+        return CLEAR_TRANSACTION
       case 'SetAuthorizationUser':
         return { header: 'Set-Authorization-User', value: plain(change.user) }
       case 'ResetAuthorizationUser':
