@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { FULL_TESTS } from '../support/full-tests.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
-import { run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
+import { raw, run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
 
 const server = serverOfFile('error')
 const headers = { ...trinoHeaders, 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
@@ -115,14 +116,72 @@ describe('Statements that change rows, columns and names', () => {
     for (const [sql, expected] of story) expect(await answer(sql), sql).toEqual(expected)
   })
 
-  it('all succeed when clients change different rows of one table at once', { timeout: 240_000 }, async () => {
-    await answer('CREATE TABLE counters AS SELECT n, 0 AS c FROM UNNEST(sequence(1, 4)) x(n)')
+  it('all succeed when clients change different rows of one table at once', { timeout: 600_000 }, async () => {
+    const [clients, changes] = FULL_TESTS ? [8, 20] : [4, 5]
+    const keys = Array.from({ length: clients }, (_, index) => index + 1)
+    await answer(`CREATE TABLE counters AS SELECT n, 0 AS c FROM UNNEST(sequence(1, ${clients})) x(n)`)
     const client = async (n: number): Promise<void> => {
-      for (let i = 0; i < 5; i++)
+      for (let i = 0; i < changes; i++)
         expect(await answer(`UPDATE counters SET c = c + 1 WHERE n = ${n}`)).toEqual(['UPDATE', 1])
     }
-    await Promise.all([1, 2, 3, 4].map(client))
-    expect(await answer('SELECT n, c FROM counters ORDER BY n')).toEqual([1, 2, 3, 4].map((n) => [n, 5]))
+    await Promise.all(keys.map(client))
+    expect(await answer('SELECT n, c FROM counters ORDER BY n')).toEqual(keys.map((n) => [n, changes]))
+  })
+
+  it('show readers one table at a time while tables exchange their names', { timeout: 3_600_000 }, async () => {
+    const swaps = FULL_TESTS ? 1000 : 12
+    let done = false
+    const create = (name: string, version: number) =>
+      answer(`CREATE TABLE ${name} AS SELECT ${version} AS version, n FROM UNNEST(sequence(1, 100)) x(n)`)
+    await create('swapped', 0)
+    const seen = { whole: 0, missing: 0 }
+    const read = async (): Promise<void> => {
+      let newest = 0
+      while (!done) {
+        const found = await answer('SELECT min(version), max(version), count(*), sum(n) FROM swapped')
+        // As in Trino, the name has no table between the two statements that rename.
+        if (found === 'TABLE_NOT_FOUND') {
+          seen.missing++
+          continue
+        }
+        const [[least, most, rows, sum]] = found as [[number, number, number, number]]
+        expect([most, rows, sum]).toEqual([least, 100, 5050])
+        expect(least).toBeGreaterThanOrEqual(newest)
+        newest = least
+        seen.whole++
+      }
+    }
+    const swap = async (): Promise<void> => {
+      for (let version = 1; version <= swaps; version++) {
+        await create('swapped_tmp', version)
+        expect(await answer('ALTER TABLE swapped RENAME TO swapped_old')).toBe('RENAME TABLE')
+        expect(await answer('ALTER TABLE swapped_tmp RENAME TO swapped')).toBe('RENAME TABLE')
+        expect(await answer('DROP TABLE swapped_old')).toBe('DROP TABLE')
+      }
+    }
+    await Promise.all([read(), read(), swap().finally(() => (done = true))])
+    expect(seen.whole).toBeGreaterThan(0)
+    if (FULL_TESTS) console.log(`${swaps} swaps: ${seen.whole} reads of a whole table, ${seen.missing} without a table`)
+  })
+
+  it.runIf(FULL_TESTS)('merge 10 million rows within the memory of the engine', { timeout: 3_600_000 }, async () => {
+    const rows = 'FROM UNNEST(sequence(1, 1000)) a(a) CROSS JOIN UNNEST(sequence(1, 10000)) b(b)'
+    await answer(`CREATE TABLE large AS SELECT a * 10000 + b AS k, a AS x, b AS y, cast(b AS varchar) AS s ${rows}`)
+    const merge = `MERGE INTO large t USING (SELECT a * 10000 + b + 5000000 AS k, b AS y ${rows}) s ON t.k = s.k
+      WHEN MATCHED AND t.y % 10 = 0 THEN DELETE
+      WHEN MATCHED THEN UPDATE SET x = 0, y = s.y
+      WHEN NOT MATCHED THEN INSERT (k, y) VALUES (s.k, s.y)`
+    const { id, error } = await run(server.url, merge, headers)
+    expect(error).toBeUndefined()
+    const { queryStats } = (await raw(`${server.url}/v1/query/${id}`)).json as unknown as {
+      readonly queryStats: Readonly<Record<string, unknown>>
+    }
+    console.log(
+      `MERGE of 10 M rows: peak memory ${String(queryStats['peakUserMemoryReservation'])}, spilled ${String(queryStats['spilledDataSize'])}`,
+    )
+    expect(await answer('SELECT count(*), count(DISTINCT k), count_if(x = 0), count_if(x IS NULL) FROM large')).toEqual(
+      [[14_500_000, 14_500_000, 4_500_000, 5_000_000]],
+    )
   })
 })
 

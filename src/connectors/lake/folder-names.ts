@@ -1,5 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
 
 /** The characters that are encoded: they would hide the folder, lead elsewhere, be invalid, or be read as a pattern. */
 // oxlint-disable-next-line no-control-regex
@@ -18,6 +19,20 @@ export function folderOfName(name: string): string {
     throw new EngineError('NOT_SUPPORTED', `Names must have 1 to ${MAX_BYTES} bytes: '${name.slice(0, 50)}'`)
   }
   return folder
+}
+
+/**
+ * The folder of a schema until it has a manifest: readers do not see it.
+ * @param unique differs for each attempt
+ */
+export function folderInTheMaking(queryId: QueryId, unique: string): string {
+  return `.${queryId}-${unique}`
+}
+
+/** The query that made a folder of `folderInTheMaking`; undefined for other folders. */
+export function makerOfFolder(folder: string): QueryId | undefined {
+  const [, queryId] = /^\.(\w+)-[0-9a-f-]{36}$/.exec(folder) ?? []
+  return queryId !== undefined && isQueryId(queryId) ? queryId : undefined
 }
 
 /** The SQL name of a folder: lower case; decodes the names of `folderOfName`. */

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { CommittedWrite, PreparedWrite, TableChange } from '../spi/table-writer.ts'
 import { mayAdopt, type ChangeTargets, type ChangeTargetsDeps } from './change-targets.ts'
+import { folderInTheMaking } from './folder-names.ts'
 import type { LakeFolders } from './lake-folders.ts'
 import type { ListedFiles } from './lake-files.ts'
 import { ADOPTED_ID, committedVersion, type Instant, type Manifest, type ManifestContent } from './manifest.ts'
@@ -187,7 +188,7 @@ export class LakeCommits {
   async #makeSchema(folder: string, prepared: PreparedWrite, since: Instant): Promise<void> {
     const content = { kind: 'schema', since } as const
     if ((await stat(folder).catch(() => undefined)) === undefined) {
-      const hidden = join(dirname(folder), `.${prepared.queryId}-${randomUUID()}`)
+      const hidden = join(dirname(folder), folderInTheMaking(prepared.queryId, randomUUID()))
       await makeFolder(hidden)
       await createVersion(hidden, nextManifest(undefined, prepared, content, this.#now()))
       await rename(hidden, folder).catch(() => rm(hidden, { recursive: true, force: true }))

@@ -2,7 +2,7 @@ import { readdir, rm, rmdir, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import type { SweepOptions, SweepReport } from '../spi/table-writer.ts'
 import { DATA_FOLDER } from './attempts.ts'
-import { nameOfFolder } from './folder-names.ts'
+import { makerOfFolder, nameOfFolder } from './folder-names.ts'
 import { listFolders } from './lake-files.ts'
 import { isWorthRewriting } from './removals.ts'
 import { resolveInside } from './resolve-inside.ts'
@@ -29,6 +29,7 @@ interface LakeSweep extends SweepOptions {
 export async function sweepLake(location: string, keptMillis: number, given: SweepOptions): Promise<SweepReport> {
   const options = { ...given, keptMillis }
   const report: Report = { filesRemoved: 0, bytesRemoved: 0, worthRewriting: [] }
+  await removeUnmadeSchemas(location, options)
   const schemas = await subfolders(location, location)
   const elsewhere = await filesElsewhere(location, schemas, options)
   for (const schema of schemas) {
@@ -37,6 +38,15 @@ export async function sweepLake(location: string, keptMillis: number, given: Swe
       await sweepObject({ location, folder }, elsewhere, options, report)
   }
   return report
+}
+
+/** Removes the folders of schemas that a process was making when it was killed. The query has ended since. */
+async function removeUnmadeSchemas(location: string, options: SweepOptions): Promise<void> {
+  for (const name of await names(location)) {
+    const queryId = makerOfFolder(name)
+    if (queryId !== undefined && !options.isOpen(queryId))
+      await rm(join(location, name), { recursive: true, force: true })
+  }
 }
 
 /**

@@ -1,4 +1,14 @@
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -188,5 +198,18 @@ describe('The sweep of a lake', () => {
     expect(filesBelow(location)).toContain('s/t/_manifest/.v2-dead.tmp')
     await sweep(25)
     expect(filesBelow(location)).not.toContain('s/t/_manifest/.v2-dead.tmp')
+  })
+
+  it('removes the hidden folders of renamed schemas whose queries have ended', async () => {
+    const ended = '20261127_100000_00001_00001-0b6b3a1c-5a4e-4c55-8a33-0c6f5d1a2b3c'
+    const open = '20261127_100000_00002_00001-0b6b3a1c-5a4e-4c55-8a33-0c6f5d1a2b3c'
+    for (const name of [`.${ended}`, `.${open}`, '.hidden', '.hidden-0b6b3a1c-5a4e-4c55-8a33-0c6f5d1a2b3c'])
+      mkdirSync(join(location, name, '_manifest'), { recursive: true })
+    await sweep(0, { isOpen: (queryId) => queryId === '20261127_100000_00002_00001' })
+    expect(
+      readdirSync(location)
+        .filter((name) => name.startsWith('.'))
+        .toSorted(),
+    ).toEqual([`.${open}`, '.hidden', '.hidden-0b6b3a1c-5a4e-4c55-8a33-0c6f5d1a2b3c'])
   })
 })
