@@ -65,7 +65,7 @@ export function createPollStatement(
     const make = () => answerText({ initial: false, relayed, ...answer, now: deps.clock.now() }, deps.uris, hasRows)
     const text = answer.settled ? settled.of(asked, nextToken, make) : make()
     const remembered =
-      query.kind === 'FINISHED' ? query.finished.responseHeaders : answer.endsTransaction ? [CLEAR_TRANSACTION] : []
+      query.kind === 'FINISHED' ? query.finished.responseHeaders : answer.clearsTransaction ? [CLEAR_TRANSACTION] : []
     const headers = answerHeaders(query.created.headerFamily, remembered)
     sendAnswer(request, response, hasRows ? [text.head, ...page.bytes, text.tail] : [text.head], headers)
     deps.onPolled?.(nextToken === undefined ? 'last' : hasRows ? 'data' : 'empty')

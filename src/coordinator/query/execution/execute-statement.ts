@@ -30,7 +30,7 @@ import { fullNames, routeStatement } from './route-statement.ts'
 import { resumeRemoteStatement, runRemoteStatement } from './remote-statement.ts'
 import type { Waiters } from './waiters.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
-import { checkEndsTransaction } from '../session/aborted-transactions.ts'
+import { verifyTransactionControl } from '../session/aborted-transactions.ts'
 import { carryOutWrite, resumeWrite } from './write-statement.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -89,7 +89,7 @@ async function surveyFor(delegation: Delegation, analysis: Analysis): Promise<Su
 
 /** @throws EngineError TRANSACTION_ALREADY_ABORTED in a transaction in which a statement failed */
 async function checkTransaction({ deps, submission, analysis }: StatementParts): Promise<void> {
-  if (deps.transactions.has(submission.session)) checkEndsTransaction((await analysis.survey()).kind)
+  if (deps.transactions.has(submission.session)) verifyTransactionControl((await analysis.survey()).kind)
 }
 
 /**

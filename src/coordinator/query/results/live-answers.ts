@@ -202,8 +202,8 @@ function statusOf(execution: QueryExecution, token: number): StatementAnswer {
 
 function viewOf(execution: QueryExecution, query: KnownQuery): StatementView {
   const { liveStats, queuedReason, responseHeaders } = execution
-  const endsTransaction = responseHeaders?.some(({ header }) => header === CLEAR_TRANSACTION.header)
-  return { query, liveStats, queuedReason, ...(endsTransaction && { endsTransaction }) }
+  const clearsTransaction = responseHeaders?.some(({ header }) => header === CLEAR_TRANSACTION.header)
+  return { query, liveStats, queuedReason, ...(clearsTransaction && { clearsTransaction }) }
 }
 
 /** Whether no page will follow. */

@@ -26,7 +26,7 @@ export interface StatementView {
   readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
   /** Whether the statement ends the transaction of its client, even if the statement fails. */
-  readonly endsTransaction?: boolean
+  readonly clearsTransaction?: boolean
 }
 
 export interface AnswerPage {

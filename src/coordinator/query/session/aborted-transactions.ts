@@ -43,7 +43,7 @@ function keyOf({ user, originalUser, transactionId }: Owner): string | undefined
 }
 
 /** @throws EngineError TRANSACTION_ALREADY_ABORTED unless the statement ends the transaction */
-export function checkEndsTransaction(kind: Statement['kind'] | undefined): void {
+export function verifyTransactionControl(kind: Statement['kind'] | undefined): void {
   if (kind === 'Commit' || kind === 'Rollback') return
   const message = 'Current transaction is aborted, commands ignored until end of transaction block'
   throw new EngineError('TRANSACTION_ALREADY_ABORTED', message)
