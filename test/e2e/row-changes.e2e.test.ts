@@ -129,7 +129,7 @@ describe('Statements that change rows, columns and names', () => {
   })
 
   it('show readers one table at a time while tables exchange their names', { timeout: 3_600_000 }, async () => {
-    const swaps = FULL_TESTS ? 1000 : 12
+    const swaps = FULL_TESTS ? 1000 : 5
     let done = false
     const create = (name: string, version: number) =>
       answer(`CREATE TABLE ${name} AS SELECT ${version} AS version, n FROM UNNEST(sequence(1, 100)) x(n)`)
