@@ -393,7 +393,7 @@ export class Unforgettable extends EventLogError {
   readonly retry = 'never'
 }
 
-/** The log does not answer. Appends and subscriptions go on trying by themselves; reads throw this. */
+/** The log does not answer. Appends and subscriptions keep trying by themselves; reads throw this. */
 export class LogUnavailable extends EventLogError {
   readonly kind = 'unavailable'
   readonly retry = 'later'

@@ -47,14 +47,14 @@ export interface EventLogOptions {
   readonly now?: () => number
   /**
    * The epoch in which a stream's name was made, where the name shows it. In that epoch a stream without events here is
-   * new, without a look at the store.
+   * new, without a request to the store.
    */
   readonly bornIn?: (stream: string) => number | undefined
   /** The archived records of a log, by the log's id; without it records that have left the log cannot be read. */
   readonly archiveOf?: (logId: string) => ArchivedRecords
   /** The logs that have an archive: a topic that lost its first records does not say which log it is. */
   readonly archivedLogs?: () => Promise<readonly string[]>
-  /** Called for each failed attempt; the log goes on by itself. */
+  /** Called for each failed attempt; the log continues by itself. */
   readonly onTrouble?: (error: Error) => void
   /**
    * Result pages that were made before this may be dropped, because no client can ask for them any more. Called every

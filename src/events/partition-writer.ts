@@ -44,11 +44,11 @@ export interface PartitionWriterParts {
   readonly maxQueuedBytes: number
   /** The epoch in which a stream's name was made, where it is known. */
   readonly bornIn?: (stream: string) => number | undefined
-  /** Whether this log continues another log: streams of that log may go on in this one. */
+  /** Whether this log continues another log: streams of that log may continue in this one. */
   readonly isContinued?: () => boolean
   /** Called when this process may no longer write, in any log partition. */
   readonly onLost: (error: Fenced | LogWentBackwards) => void
-  /** Called when the log does not store records just now; the writer goes on trying. */
+  /** Called when the log does not store records just now; the writer keeps trying. */
   readonly onTrouble: (error: Error) => void
   readonly onAppended?: (report: AppendReport) => void
   readonly onCommitted?: (report: CommitReport) => void
@@ -368,7 +368,7 @@ export class PartitionWriter {
       else this.parts.onTrouble(lost)
     } finally {
       this.#running = undefined
-      // An append may have come after the last look at the queue.
+      // An append may have come after the last check of the queue.
       if (this.#queue.length > 0 && !this.#lost) this.#run()
     }
   }

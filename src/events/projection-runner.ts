@@ -38,7 +38,7 @@ export interface ProjectionRunnerOptions {
   readonly enough?: number
   /** Events in one transaction at most. @default 2000 */
   readonly maxBatch?: number
-  /** Called when an operator should know something; the loop goes on by itself. */
+  /** Called when an operator should know something; the loop continues by itself. */
   readonly onTrouble?: (trouble: ProjectionTrouble) => void
   /** Called when a read had to wait for its writes. */
   readonly onWait?: (wait: { readonly passed: boolean; readonly milliseconds: number }) => void

@@ -65,7 +65,7 @@ export interface ProjectionLag {
 /** Whether a projection follows the log; times in ISO UTC. */
 export type ProjectionCondition =
   | { readonly kind: 'following' }
-  /** The same events have failed since then; the runner goes on trying. */
+  /** The same events have failed since then; the runner keeps trying. */
   | { readonly kind: 'retrying'; readonly since: string; readonly reason: string }
   /** The log does not match the checkpoint: nothing more is applied until an operator acts. */
   | { readonly kind: 'stopped'; readonly since: string; readonly reason: string }

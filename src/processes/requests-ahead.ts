@@ -15,7 +15,7 @@ interface Ahead {
 /**
  * Limits reading from a connection. Requests sent ahead stay in the client's and the kernel's memory, except what was
  * read together with an earlier request: nothing is read while one request waits for its turn, or two for their
- * answers. With only one request in progress, reading goes on, to notice when the client is gone.
+ * answers. With only one request in progress, reading continues, to notice when the client is gone.
  */
 export interface RequestsAhead {
   /** @returns false if too many answers must be sent before this one: the connection has been closed */

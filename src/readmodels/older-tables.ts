@@ -12,7 +12,7 @@ const ADOPT = `insert into ${READ_MODEL_SCHEMA}.checkpoints (name, version, revi
   on conflict do nothing`
 
 /**
- * Lets this program go on with tables that an earlier version filled, if it can read them. The projection continues
+ * Lets this program continue with tables that an earlier version filled, if it can read them. The projection continues
  * from their checkpoint; new columns and tables are empty for the older rows. The earlier version's checkpoint stays,
  * and marks these tables for a rebuild.
  */

@@ -43,7 +43,7 @@ const WAIT_FOR_LIVE_MS = 2000
 /**
  * Folds the log from its first event into a schema of its own while the old one serves. Then makes the indexes, catches
  * up, and swaps the schemas in one transaction when both hold the same events. The running projection then finds its
- * checkpoint moved and goes on in the new tables. Restores a lost database as well.
+ * checkpoint moved and continues in the new tables. Restores a lost database as well.
  * @throws LogChanged when the live tables were made from another log
  */
 export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuilt> {
@@ -195,7 +195,7 @@ function mustAgree(live: Checkpoint, rebuilt: Checkpoint): void {
 /**
  * Rebuilds the read models if needed; must be called before the projection starts. Rebuilds tables that are empty
  * beside a long log (a lost database), and tables that an older projection filled.
- * @returns the rebuild, or undefined when the projection can go on with the tables
+ * @returns the rebuild, or undefined when the projection can continue with the tables
  */
 export async function rebuildIfNeeded({
   logsBefore,

@@ -1,7 +1,7 @@
 /**
  * Waits for a promise, up to a time limit.
  * @param ms below 0 counts as 0
- * @throws the error that `late` makes when the time is over; the work behind the promise goes on, and its failure is
+ * @throws the error that `late` makes when the time is over; the work behind the promise continues, and its failure is
  * ignored
  */
 export async function withDeadline<T>(asked: Promise<T>, ms: number, late: () => Error): Promise<T> {

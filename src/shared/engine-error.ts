@@ -90,7 +90,7 @@ export function toFailure(error: unknown): Failure {
   return failureOf('GENERIC_INTERNAL_ERROR', 'Internal error; the coordinator log has the details')
 }
 
-/** Says that the start, or the whole process, cannot go on. Carries the exit code and one line for the operator. */
+/** Says that the start, or the whole process, cannot continue. Carries the exit code and one line for the operator. */
 export class ExitError extends QuipuError {
   readonly retry = 'never'
   readonly exitCode: number

@@ -10,7 +10,7 @@ export interface Folder {
   readonly path: string
 }
 
-/** Enough rounds for this many nested folders. The next call goes on with the rest. */
+/** Enough rounds for this many nested folders. The next call continues with the rest. */
 const MOST_ROUNDS = 1_000_000
 
 /** @throws Error when the path is not a folder, or is a link to one */

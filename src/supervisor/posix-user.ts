@@ -74,7 +74,7 @@ export function withRightsOf<T>(user: PosixUser, work: () => T): T {
 /**
  * Makes this process run as a user for good, with the user's groups and the environment variables that `su` sets.
  * @param groups further groups
- * @throws Error when the process could not become that user; the caller must not go on then
+ * @throws Error when the process could not become that user; the caller must not continue then
  */
 export function becomeUser(user: PosixUser, groups: readonly number[] = []): void {
   takeGroups(user)

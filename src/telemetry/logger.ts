@@ -51,7 +51,7 @@ type LogEvent =
   | 'task.trouble'
 
 /**
- * Writes log lines. error: an operator must act; warn: the trouble heals itself. Fields are JSON. An `err` is written
+ * Writes log lines. error: an operator must act; warn: the failure heals itself. Fields are JSON. An `err` is written
  * without quoted values, and with its stack unless it is a network error.
  */
 export interface Logger {

@@ -171,7 +171,7 @@ async function bearably(collect: () => void | Promise<void>): Promise<void> {
   try {
     await Promise.race([collect(), late])
   } catch {
-    // The owner of the figure logs the trouble.
+    // The owner of the figure logs the failure.
   } finally {
     clearTimeout(timer)
   }

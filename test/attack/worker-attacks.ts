@@ -83,7 +83,7 @@ function statusOf(taskId: string, { random, texts }: CaseContext): unknown {
   }
 }
 
-/** A worker with the key and invalid answers: statements must end, with rows or an error, and all servers go on. */
+/** A worker with the key and invalid answers: statements must end, with rows or an error, and all servers continue. */
 export const fakeWorkers: AttackFamily = {
   name: 'fake workers',
   weight: 2,

@@ -187,7 +187,7 @@ class Following {
 
   /**
    * Checks that a query ends after its cancel was answered. The answer is 204 also while the log is away: the
-   * coordinator then goes on with the cancel, so the client asks for as long as it waits for an answer.
+   * coordinator then continues with the cancel, so the client asks for as long as it waits for an answer.
    */
   async #afterCancel(uri: string): Promise<[Outcome['result'], string]> {
     const { now, patienceMs = PATIENCE_MS } = this.#options

@@ -279,7 +279,7 @@ export function tableChangesContract(name: string, open: () => Promise<Connector
       ).rejects.toMatchObject({ errorName: 'COLUMN_NOT_FOUND' })
     })
 
-    it('truncates a table, and open queries go on', async () => {
+    it('truncates a table, and open queries continue', async () => {
       await create('emptied', `SELECT 1, 'x'`)
       const before = (await writes.table(schema, 'emptied'))!
       await writes.write({ kind: 'truncateTable', schema, table: 'emptied' })

@@ -164,7 +164,7 @@ describe('The live event feed', () => {
     expect(offsetOf(until)).toBeGreaterThan(offsetOf(from))
   })
 
-  it('waits for a reader that does not read, while statements go on', { timeout: 240_000 }, async () => {
+  it('waits for a reader that does not read, while statements continue', { timeout: 240_000 }, async () => {
     const from = await here()
     const slow = await new Promise<IncomingMessage>((resolve, reject) => {
       request(`${url}/v1/events?after=${from}`, { agent: false }, resolve).on('error', reject).end()

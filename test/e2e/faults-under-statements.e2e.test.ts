@@ -14,7 +14,7 @@ import { post, raw, run, type RawAnswer } from '../support/statement-client.ts'
 const CALC = `SELECT count(*) FROM lineitem a CROSS JOIN nation b CROSS JOIN (VALUES 1, 2) c(x)
   WHERE a.comment < b.comment`
 const GROUP = 'SELECT orderpriority, count(*) FROM orders GROUP BY orderpriority'
-/** More than a query may keep on disk: the engine goes on only while a client reads. */
+/** More than a query may keep on disk: the engine continues only while a client reads. */
 const LONG = 'SELECT orderkey, linenumber, comment FROM lineitem'
 /** Less than that: the engine computes it to its end without a client. */
 const SHORT = 'SELECT orderkey, custkey, orderdate FROM orders'

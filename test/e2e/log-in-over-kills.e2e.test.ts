@@ -90,7 +90,7 @@ async function statusAt(node: number, headers: Readonly<Record<string, string>>)
 }
 
 it(
-  'a log-in that one coordinator began goes on at another one, and over a take-over',
+  'a log-in that one coordinator began continues at another one, and over a take-over',
   { timeout: 240_000 },
   async () => {
     const { writer, other } = await roles()
@@ -125,7 +125,7 @@ async function heldPoll(token: string): Promise<{ readonly answer: Promise<strin
   return { answer: once(socket, 'close').then(() => text.split('\r\n\r\n').at(-1)!) }
 }
 
-it('a drain does not wait for log-ins, and pending log-ins go on', { timeout: 240_000 }, async () => {
+it('a drain does not wait for log-ins, and pending log-ins continue', { timeout: 240_000 }, async () => {
   for (const role of ['other', 'writer'] as const) {
     const node = (await roles())[role]
     const [leaving, staying] = [nodes[node]!, 1 - node]
@@ -235,7 +235,7 @@ it(
   },
 )
 
-it('log-ins get 503 while Postgres is away, and they go on afterwards', { timeout: 240_000 }, async () => {
+it('log-ins get 503 while Postgres is away, and they continue afterwards', { timeout: 240_000 }, async () => {
   const { initiate, token } = await challengeAt(0)
   const browser = createPlainBrowser()
   const asked = await browser.open(initiate)

@@ -45,7 +45,7 @@ async function plannedAt(of: RawAnswer): Promise<string> {
   return planned!.time
 }
 
-it('waiting queries go on in their old order after two kills, before new queries', { timeout: 240_000 }, async () => {
+it('waiting queries continue in order after two kills, before new queries', { timeout: 240_000 }, async () => {
   const taken = await takeSlot()
   const waited = [await postWaiting('SHOW CATALOGS'), await postWaiting('SELECT count(*) FROM region')]
   server.kill()

@@ -4,7 +4,7 @@ import { waitUntil } from '../support/quipu-process.ts'
 import { post, raw, run, type RawAnswer } from '../support/statement-client.ts'
 
 /*
- * The coordinator is killed while statements with secrets are open. No secret is kept: statements that can go on
+ * The coordinator is killed while statements with secrets are open. No secret is kept: statements that can continue
  * without it do, the others fail with an error, and no client gets a result made from the placeholder of a secret.
  */
 let server: KillableServer

@@ -128,7 +128,7 @@ it('every statement ends as expected in an undisturbed run', { timeout: 240_000 
 
 interface Round {
   readonly at: readonly [QueryEventType, ...QueryEventType[]]
-  /** Posted before appends are blocked, and not followed: they come to rest, and go on when a client follows. */
+  /** Posted before appends are blocked, and not followed: they come to rest, and continue when a client follows. */
   readonly waiting: readonly Name[]
   /** Posted after appends are blocked. */
   readonly opened: readonly Name[]
@@ -180,7 +180,7 @@ describe('Queries that wait for a slot', () => {
       const slots = await takeSlots()
       const open = await openAll(opened)
       expect([...open.values()].map((first) => first.json.stats.state)).toEqual(opened.map(() => 'QUEUED'))
-      // All slots become free together, so that all statements go on together. A statement that goes on early must not
+      // All slots become free together, so that all statements continue together. A statement that continues early must not
       // get past the append either.
       await server.appends.block('QueryFailed', type)
       slots.giveFree()

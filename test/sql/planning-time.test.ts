@@ -47,7 +47,7 @@ describe('The planning of a statement', () => {
       errorName: 'EXCEEDED_TIME_LIMIT',
       message: 'Query exceeded the maximum planning CPU time of 200 ms',
     })
-    // The statement ends soon after the limit: no step goes on for long without a check of the time.
+    // The statement ends soon after the limit: no step runs for long without a check of the time.
     expect(process.cpuUsage(before).user / 1000).toBeLessThan(2_000)
   })
 

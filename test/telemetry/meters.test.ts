@@ -109,7 +109,7 @@ describe('The meters', () => {
     expect(body).toContain('quipu_audit_findings_total{kind="chain"} 0')
   })
 
-  it('omit a gauge that was not set, since 0 would be a statement', async () => {
+  it('omit a gauge that was not set, because 0 would be a false value', async () => {
     const one = await meters()
     expect((await one.text()).body).not.toMatch(/^quipu_audit_verified_timestamp_seconds /m)
     one.set('writer', {}, 0)

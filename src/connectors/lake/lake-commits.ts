@@ -96,7 +96,7 @@ export class LakeCommits {
       }
       const visible = newest && (await visibleContent(newest.content, newestIn(this.#deps.location)))
       const before = { newest, visible, plainData: listed !== undefined, folder: this.#relative(folder) }
-      // The loop goes on even when this succeeds. A committer may be delayed so long that later versions were made and
+      // The loop continues even when this succeeds. A committer may be delayed so long that later versions were made and
       // the next one was swept; then it has created a version that no reader uses. Only the newest version counts.
       const manifest = nextManifest(newest, prepared, content(before), this.#now(), above)
       if (await createVersion(folder, manifest, this.#deps.onStep)) created = manifest.version

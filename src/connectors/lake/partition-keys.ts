@@ -17,7 +17,7 @@ export interface PartitionKey {
   readonly type: string
 }
 
-/** The division of a table: its keys in their order, and for each file their values, as texts for a cast of DuckDB. */
+/** The partitioning of a table: its keys in their order, and for each file their values, as texts for a cast of DuckDB. */
 export interface Partitioning {
   readonly keys: readonly PartitionKey[]
   /** For each file, in the order of the files; files of one folder share the array. Null for NULL. */

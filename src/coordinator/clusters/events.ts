@@ -27,7 +27,7 @@ export const clusterEventSchemas = {
       digest: z.string().describe('SHA-256 of its last file'),
       occasion: z.enum(['start', 'reload']),
     })
-    .describe('No file describes the cluster any more: it gets no new statements, and those that run there go on'),
+    .describe('No file describes the cluster any more: it gets no new statements, and its running statements continue'),
   ClusterStateAsked: cluster
     .extend({
       before: z.enum(clusterStates),

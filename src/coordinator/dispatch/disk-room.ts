@@ -1,6 +1,6 @@
 export interface DiskRoom {
   /**
-   * Whether there was enough room at the last look. If that is older than a second, a new look begins, without waiting.
+   * Whether there was enough room at the last check. If that is older than a second, a new check begins, without waiting.
    */
   enough(): boolean
 }

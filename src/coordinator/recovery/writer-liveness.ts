@@ -43,7 +43,7 @@ export interface WriterLivenessOptions {
  */
 export type Answer = 'writes' | 'gone' | 'silent' | 'unverified'
 
-/** The result of a look at the writer: see `check`. */
+/** The result of a check of the writer: see `check`. */
 export type ClaimCheck = 'claim' | 'writes' | 'waiting' | 'behind'
 
 /**
@@ -61,7 +61,7 @@ export interface WriterLiveness {
    * does not, but its time is not over. `behind`: this process has not read the log to its end.
    */
   check(): Promise<ClaimCheck>
-  /** Why the last look returned `claim`. */
+  /** Why the last check returned `claim`. */
   freedBy(): FreedBy
   /** Milliseconds since the writer was last heard of, without the time in which this process itself stood still. */
   silentMs(): number

@@ -5,7 +5,7 @@
 export interface Pulse {
   /** Own running time until now. */
   readonly ownMs: number
-  /** Monotonic time of the last look. */
+  /** Monotonic time of the last check. */
   readonly lookedAt: number
   /** The last sign of life. */
   readonly heardAt: number
@@ -44,7 +44,7 @@ export function beginPulse(now: number): Pulse {
   return { ownMs: 0, lookedAt: now, heardAt: 0, answeredAt: 0, lagMs: 0, answerMs: 0 }
 }
 
-/** Takes a look's time. @param lagMs the longest delay of the event loop since the last look */
+/** Takes a check's time. @param lagMs the longest delay of the event loop since the last check */
 export function looked(pulse: Pulse, now: number, lagMs: number): Pulse {
   const passed = Math.max(0, now - pulse.lookedAt)
   const left = 0.5 ** (passed / HALF_MS)

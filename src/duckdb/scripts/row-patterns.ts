@@ -60,7 +60,7 @@ type Todo =
     }
 type Round = Extract<Todo, { readonly what: 'repeat' | 'round' }>
 
-/** An alternative: what remains, the row to go on from, and how many variables were matched before. */
+/** An alternative: what remains, the row to continue from, and how many variables were matched before. */
 interface Choice {
   readonly todo: Todo | undefined
   readonly at: number

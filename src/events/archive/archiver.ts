@@ -44,7 +44,7 @@ export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor
 /**
  * Drops archived records from the log, period by period. Reads each period back again and compares it with the log byte
  * for byte, then records this in the log, and only then drops the records. It may be interrupted anywhere: the next
- * call goes on.
+ * call continues.
  * @returns the periods whose records left the log now
  * @throws ArchiveDamaged nothing more is dropped
  * @throws Fenced | LogUnavailable

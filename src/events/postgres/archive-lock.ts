@@ -3,7 +3,7 @@ import { LogUnavailable } from '../event-log.ts'
 import { LOCK_ARCHIVE } from './statements.ts'
 
 /**
- * A lock for processes that rewrite files of a log's archive: a process that was paused may go on beside its successor.
+ * A lock for processes that rewrite files of a log's archive: a process that was paused may continue beside its successor.
  */
 export class ArchiveLock {
   readonly #pool: pg.Pool

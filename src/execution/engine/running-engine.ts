@@ -217,7 +217,7 @@ class ChildEngine implements RunningEngine {
     else if (bytes > recycleBytes) this.#die('recycle')
   }
 
-  /** Divides the CPU time since the last look evenly among the running statements. */
+  /** Divides the CPU time since the last check evenly among the running statements. */
   #shareCpu(): void {
     const now = this.child.cpuMs()
     const part = (now - this.#lastCpuMs) / this.#running.size

@@ -21,7 +21,7 @@ export class EngineAttempts {
   }
 
   /**
-   * The result of the work, except that a cancel does not wait for it: the work goes on, and its result is ignored.
+   * The result of the work, except that a cancel does not wait for it: the work continues, and its result is ignored.
    * @throws EngineError USER_CANCELED
    */
   unlessCanceled<T>(work: Promise<T>): Promise<T> {

@@ -26,8 +26,8 @@ const nameOf: Readonly<Record<Need, string>> = { log: 'the event log', database:
 
 /**
  * Opens a dependency of the start. If it is only missing and this process waits, retries until it is there.
- * @param without the start goes on without it, where this process would wait
- * @returns false if it is missing and the start goes on without it
+ * @param without the start continues without it, where this process would wait
+ * @returns false if it is missing and the start continues without it
  * @throws ExitError 64 or 69 with one line for what is wrong or missing
  */
 export async function untilUsable(

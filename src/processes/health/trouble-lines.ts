@@ -1,13 +1,13 @@
 import type { Clock } from '../../shared/clock.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 
-/** How often the same trouble is logged again, milliseconds. */
+/** How often the same failure is logged again, milliseconds. */
 const AGAIN_MS = 60_000
-/** How many different troubles are remembered. */
+/** How many different failures are remembered. */
 const MOST_KNOWN = 100
 
 /**
- * Logs trouble of an event log. An outage makes several equal failures a second: the first is logged, then one a
+ * Logs failures of an event log. An outage makes several equal failures a second: the first is logged, then one a
  * minute, with the number of those between.
  */
 export function createTroubleLines(

@@ -46,7 +46,7 @@ export function queryArchivePolicyOf({ timeouts, limits }: Config): ((now: numbe
     before: age === undefined ? undefined : new Date(now - age).toISOString(),
     keepQueries: hotQueries,
     settledBefore: new Date(now - RESULT_MS).toISOString(),
-    // Enough queries, so that not every minute makes a new period.
+    // The least number of queries of a period: without it, each minute would make a new period.
     leastQueries: Math.min(PERIOD_QUERIES, Math.ceil((hotQueries ?? Infinity) / 10)),
     leastMs: Math.min(DAY_MS, (age ?? Infinity) / 4),
   })

@@ -38,7 +38,7 @@ interface Base {
   readonly telemetry: ProcessTelemetry
 }
 
-/** The same trouble is logged again only after this time. */
+/** The same failure is logged again only after this time. */
 const SAY_AGAIN_MS = 60_000
 /** The thread gets no settings of this process: they hold secrets. */
 const THREAD_ENV: NodeJS.ProcessEnv = {}

@@ -34,7 +34,7 @@ interface ComparedTo {
 }
 
 /**
- * Folds the log into tables beside the live ones, up to their checkpoint, and compares all rows. The live tables go on
+ * Folds the log into tables beside the live ones, up to their checkpoint, and compares all rows. The live tables continue
  * meanwhile: a snapshot of them is compared.
  * @returns the number of compared tables
  */

@@ -107,7 +107,7 @@ function plusMonths(day: bigint, months: bigint): bigint {
   const from = new Date(Number(day) * MILLIS_PER_DAY)
   const to = new Date(from)
   to.setUTCMonth(from.getUTCMonth() + Number(months))
-  // Date goes on into the next month.
+  // `Date` would take the day for one of the next month.
   if (to.getUTCDate() !== from.getUTCDate()) to.setUTCDate(0)
   return BigInt(Math.round(to.getTime() / MILLIS_PER_DAY))
 }

@@ -200,7 +200,7 @@ function findInTree(text: StatementText, found: Found, taking: Taking): Parsed {
   } catch (error) {
     if (error instanceof HoldsLoop) throw error
     if (error instanceof TooSlow) found.parameters = true
-    // Other errors come back when the statement runs.
+    // Other errors are reported when the statement runs.
     return error instanceof TooSlow ? 'slow' : 'no'
   }
 }

@@ -79,7 +79,7 @@ describe('The history of a table', () => {
     expect(older!.columns).toMatchObject([{ name: 'a', nameToday: 'b' }])
   })
 
-  it('goes on through new names of the table and of its schema', async () => {
+  it('continues through new names of the table and of its schema', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const to = (table: string) => ({ schema: 's', table })
     const rename = (from: string, name: string) =>

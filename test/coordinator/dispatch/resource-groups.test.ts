@@ -62,7 +62,7 @@ describe('The slots of the global group', () => {
       expect(runners.running).toBe(76)
       runners.enter('single', false, { user: 'bob', address: '127.0.0.2' })
       expect(runners.admitted.at(-1)).toBe('single')
-      // Free slots stay free: the flood has its share, and goes on only when one of its own queries ends.
+      // Free slots stay free: the flood has its share, and continues only when one of its own queries ends.
       await settled()
       expect(runners.running).toBe(77)
       for (let ended = 0; ended < 301; ended++) {

@@ -148,7 +148,7 @@ describe('A short statement with a long analysis', () => {
 describe('The threads of the front end', () => {
   const endless = `SELECT ${list(60_000, (i) => `id+${i}`)} FROM orders`
 
-  it('stop the analysis of a canceled query and go on with the next statement', async () => {
+  it('stop the analysis of a canceled query and continue with the next statement', async () => {
     const own = new FrontEndThreads({ most: 1 })
     const front = createThreadedFrontEnd(own)
     const canceled = new AbortController()
@@ -166,7 +166,7 @@ describe('The threads of the front end', () => {
     await own.stop()
   })
 
-  it('fail a statement that needs more memory than the thread has, and go on with the next statement', async () => {
+  it('fail a statement that needs more memory than the thread has, and continue with the next statement', async () => {
     const own = new FrontEndThreads({ most: 1, megabytes: 24 })
     const front = createThreadedFrontEnd(own)
     await expect(planThreaded(front, endless, session, shopMetadata(), { owner })).rejects.toMatchObject({

@@ -73,7 +73,7 @@ describe('A query that cannot be recovered', () => {
     expect(reported.memory.heldBytes).toBeGreaterThan(0)
   })
 
-  it('is given up with the reason, and the others resume, when the log refuses all its events', async () => {
+  it('is given up with the reason when the log refuses all its events, and the others resume', async () => {
     const { log, recover, ...reported } = bed()
     const refusal = new TooLarge(9, 8)
     log.refuse = (stream) => (stream === BAD ? refusal : undefined)

@@ -122,7 +122,7 @@ describe('The sweeper of tables', () => {
     expect({ swept, troubles }).toEqual({ swept: [['good', 0]], troubles: ['broken'] })
   })
 
-  it('rewrites the tables that the sweep reports, and goes on with other catalogs when that fails', async () => {
+  it('rewrites the tables that the sweep reports, and continues with other catalogs when that fails', async () => {
     const report = { filesRemoved: 0, bytesRemoved: 0, worthRewriting: [{ schema: 's', table: 't' }] }
     const reporting = { writer: { sweep: () => Promise.resolve(report) } } as unknown as Connector
     const catalogs = createCatalogs(new Map([['one', reporting], ['two', reporting]])) // prettier-ignore

@@ -27,7 +27,7 @@ const late = fc.integer({ min: 0, max: 3000 })
 const takeOvers = fc.integer({ min: 0, max: 20 })
 
 describe('The silence of a writer', () => {
-  it('is never reached while the writer answers each look, however slow both are', () => {
+  it('is never reached while the writer answers each check, however slow both are', () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ late, answersIn: fc.integer({ min: 0, max: 5000 }) })),

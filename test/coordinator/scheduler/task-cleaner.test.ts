@@ -46,7 +46,7 @@ describe('The task cleaner', () => {
     expect(asked.at(-1)).toEqual(['http://old-w1', ['q.1.4']])
   })
 
-  it('deletes at most 1000 tasks in one request, and goes on after a request that failed', async () => {
+  it('deletes at most 1000 tasks in one request, and continues after a request that failed', async () => {
     const sizes: number[] = []
     const pass = start(async (_url, ids) => {
       sizes.push(ids.length)

@@ -80,7 +80,7 @@ describe.runIf(await kafkaIsAvailable())('The public topic', () => {
     expect((await read(1)).map(({ text }) => text)).toEqual(['{"n":1}'])
   })
 
-  it('reports a trouble, and throws nothing, if no broker answers', async () => {
+  it('reports a failure, and throws nothing, if no broker answers', async () => {
     const unreachable = publicTopic([`127.0.0.1:${await freePort()}`])
     expect(await unreachable.deliver(messages(0, 1))).toMatchObject({
       taken: 0,

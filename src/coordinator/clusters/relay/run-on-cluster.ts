@@ -56,7 +56,7 @@ export async function runOnCluster(
     throw error
   } finally {
     limit.clear()
-    // The cluster must not go on with a statement whose rows nobody reads.
+    // The cluster must not continue with a statement whose rows nobody reads.
     if (uri !== undefined) void relay.cancel(cluster, uri).catch(() => {})
   }
 }

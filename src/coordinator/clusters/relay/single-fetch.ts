@@ -56,7 +56,7 @@ export class SingleFetch<Page extends { readonly token: number }> {
    * Fetches a page, unless its answer is on its way. The caller must read the answer, or close its data.
    * @param waitMs how long to wait for the answer
    * @param onRead called when the caller reads a part of the rows
-   * @returns undefined when there is no answer yet, and the request goes on: a later call takes its answer. Also when
+   * @returns undefined when there is no answer yet, and the request continues: a later call takes its answer. Also when
    * the page after this one was fetched ahead
    * @throws the errors of the request; AnswerNotRead when a later page is asked for meanwhile
    */

@@ -102,7 +102,7 @@ export class WaitingLine<T extends Waits> implements Line<T> {
     return this.#waiting.splice(at, 1)[0]
   }
 
-  /** The index where it is, or would be. */
+  /** The index of the item, or the index where it would be inserted. */
   #indexOf(one: T): number {
     let low = 0
     let high = this.#waiting.length

@@ -5,7 +5,7 @@ import type { Analysis } from './analysis.ts'
 
 /**
  * The analysis of a statement that may begin before its route is known, because a routing rule asks for the size of the
- * statement. If the statement stays here, it goes on with the same analysis and the same splits.
+ * statement. If the statement stays here, it continues with the same analysis and the same splits.
  */
 export class EarlyAnalysis {
   readonly #analysis: Pick<Analysis, 'analyze' | 'listSplits'>

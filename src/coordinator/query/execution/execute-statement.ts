@@ -209,7 +209,7 @@ async function resumeDelegated({ deps, run, submission }: StatementParts, planne
       created.redacted ? undefined : { sql: text.sql, session },
     )
   } finally {
-    // The text may not be known after a restart. Then all metadata of the target is dropped: it is little by then.
+    // After a restart the text may not be known, so all metadata of the target is dropped: little was read since then.
     const { routed } = planned
     if (changesAtCluster(routed)) deps.delegation.catalogs.drop(targetOf(routed), {})
   }

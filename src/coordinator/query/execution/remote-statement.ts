@@ -314,7 +314,7 @@ async function followAttempt(
 
 /**
  * Calls back once the end of the query is in the log. A coordinator that lost the log never gets there: another one
- * goes on with the query, so this one must not cancel it.
+ * continues with the query, so this one must not cancel it.
  */
 function onceEnded({ aggregate }: RunContext, then: () => void): void {
   if (isTerminal(aggregate.state.kind)) return then()

@@ -5,7 +5,7 @@ import { isSecretName } from '../../../sql/syntax/secret-names.ts'
 import { withDeadline } from '../../../shared/deadline.ts'
 import type { QuerySession } from '../stream/events.ts'
 
-/** A table that has not answered by then counts as having any column: on a busy machine a look takes seconds. */
+/** A table that has not answered by then counts as having any column: on a busy machine a read of the columns takes seconds. */
 const LOOK_MS = 5_000
 
 /**

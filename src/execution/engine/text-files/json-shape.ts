@@ -157,7 +157,7 @@ class JsonRecords {
     if (this.#window.length > LARGEST_VALUE) throw tooLarge(this.#path, reader.line)
   }
 
-  /** Reads the beginning of the file. @returns whether there are enough bytes to go on */
+  /** Reads the beginning of the file. @returns whether there are enough bytes to continue */
   #start(): boolean {
     const reader = this.#reader
     if (startOf(this.#path, reader.bytes) > 0)

@@ -125,7 +125,7 @@ describe('A statement that is relayed to another Quipu', () => {
     expect(outcomes).toContain('unreachable')
   }, 120_000)
 
-  it('goes on at another relay, from the address that the client has', async () => {
+  it('continues at another relay, from the address that the client has', async () => {
     const direct = await run(cluster.url, LINES)
     const other = await startTestRelay(targetOf(proxy.port), queries)
     let at = 0

@@ -56,7 +56,7 @@ describe('A decision about a route', () => {
     expect(asked).toEqual(['bytes'])
   })
 
-  it('goes on with the next rule if the tables differ at a target', async () => {
+  it('continues with the next rule if the tables differ at a target', async () => {
     const rules = [large, { name: 'next', route: { group: 'small' } }]
     const { decision, asked } = await decide(rules, { bytes: 2 * 1024 ** 3, faults: { big: 'it differs' } })
     expect(decision).toMatchObject({

@@ -10,8 +10,8 @@ import { tableNames, type SpanDraft, type TracedQuery } from './traced-query.ts'
 const BRIEF_MS = 1
 
 /**
- * The spans of the analyzer and the planner with their steps; of a statement that failed before it was planned, the
- * analyzer alone.
+ * The spans of the analyzer and the planner with their steps. If the statement failed before it was planned, only the
+ * span of the analyzer.
  */
 export function planningSpans(traced: TracedQuery, times: FrontEndTimes | undefined): readonly SpanDraft[] {
   const { planned, plannedAt } = traced.query
