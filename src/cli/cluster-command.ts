@@ -24,7 +24,7 @@ const USAGE = `usage: quipu cluster list [options]
 Clusters that delegated statements may run at: one file each, in the folder that --clusters-dir names.
 
   list         asks a coordinator for the clusters, their state and health, what runs there and what waits
-  drain        gives a cluster no new statements; those that run there go on
+  drain        gives a cluster no new statements; running statements continue
   deactivate   the same, for a cluster that is not to come back soon
   activate     gives a cluster statements again, while it is healthy
   check        reads the files, asks each cluster, and says what is wrong; needs no coordinator
