@@ -4,21 +4,14 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { writePasswordFile } from '../support/password-file.ts'
 import { waitUntil } from '../support/quipu-process.ts'
-import { serverOfFile, type ServerOfFile } from '../support/server-of-file.ts'
+import { catalogsOf } from '../support/server-catalogs.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { raw, run, trinoHeaders } from '../support/statement-client.ts'
 
 /*
  * A gateway under access rules, and behind it two clusters: another Quipu, and a server that accepts connections and
  * says nothing.
  */
-
-function catalogsOf({ folder }: ServerOfFile, catalogs: Readonly<Record<string, object>>): Record<string, string> {
-  const path = join(folder, 'catalogs')
-  mkdirSync(path, { recursive: true })
-  for (const [name, catalog] of Object.entries(catalogs))
-    writeFileSync(join(path, `${name}.json`), JSON.stringify(catalog), { mode: 0o644 })
-  return { QUIPU_CATALOG_DIR: path }
-}
 
 const rules = {
   system_information: [{ user: 'root', allow: ['read'] }],

@@ -3,17 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { processesOf, waitUntil } from '../support/quipu-process.ts'
+import { catalogsOf } from '../support/server-catalogs.ts'
 import { serverOfFile, type ServerOfFile } from '../support/server-of-file.ts'
 import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
-
-/** Writes the catalogs of a server. @returns its variables */
-function catalogsOf({ folder }: ServerOfFile, catalogs: Readonly<Record<string, object>>): Record<string, string> {
-  const path = join(folder, 'catalogs')
-  mkdirSync(path, { recursive: true })
-  for (const [name, catalog] of Object.entries(catalogs))
-    writeFileSync(join(path, `${name}.json`), JSON.stringify(catalog), { mode: 0o644 })
-  return { QUIPU_CATALOG_DIR: path }
-}
 
 /** Makes the folder of a lake catalog. */
 function lakeIn({ folder }: ServerOfFile, name: string): string {

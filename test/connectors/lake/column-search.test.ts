@@ -8,8 +8,8 @@ import { namesOneOf } from '../../../src/connectors/lake/column-search.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { TextCondition } from '../../../src/connectors/spi/scan-conditions.ts'
 import { withInformationSchema } from '../../../src/connectors/system/information-schema.ts'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { askerNamed } from '../../support/asker.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 
 const location = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-columns-')))
 afterAll(() => rmSync(location, { recursive: true }))
@@ -28,14 +28,7 @@ const lake = withInformationSchema(
   lakeConnector.create(
     'lake',
     { connector: 'lake', location },
-    {
-      dataDir: location,
-      tablesDir: location,
-      shippedDir: location,
-      catalogDir: location,
-      inspect: async () => [],
-      duckdbType: duckdbTypeOf,
-    },
+    connectorContext(location, async () => []),
   ),
 )
 

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { CommitStep } from '../../../src/connectors/lake/version-chain.ts'
 import type { PreparedWrite, TableChange } from '../../../src/connectors/spi/table-writer.ts'
 import { createCommitters, type Commit, type Fate } from '../../support/committers.ts'
 import { column } from '../../support/table-writes.ts'
 import { parseQueryId } from '../../../src/shared/ids.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 
 /** For a longer search use more runs and another seed: `COMMIT_RUNS=300 COMMIT_SEED=7`. */
 const runs = Number(process.env['COMMIT_RUNS'] ?? 20)
@@ -19,14 +19,7 @@ const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-commits-')))
 const connector = lakeConnector.create(
   'lake',
   { connector: 'lake', location: root },
-  {
-    dataDir: root,
-    tablesDir: root,
-    shippedDir: root,
-    catalogDir: root,
-    duckdbType: duckdbTypeOf,
-    inspect: () => Promise.reject(new Error('manifests say it all')),
-  },
+  connectorContext(root, () => Promise.reject(new Error('manifests say it all'))),
 )
 const writer = connector.writer!
 const committers = createCommitters(root)

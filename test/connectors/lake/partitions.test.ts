@@ -9,12 +9,12 @@ import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { ScanPredicate } from '../../../src/connectors/spi/scan-predicate.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { openEngineConnection } from '../../support/duckdb-in-process.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { analyze } from '../../support/front-end.ts'
 import { inspectedBy, queryFiles } from '../../support/inspected-files.ts'
 import { FULL_TESTS } from '../../support/full-tests.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 
 /* Tables with files in folders `key=value`, as Hive, Spark and others write them. */
 
@@ -28,14 +28,7 @@ function open(tables: Readonly<Record<string, unknown>> = {}): Connector {
   return lakeConnector.create(
     'lake',
     { connector: 'lake', location: lake, tables },
-    {
-      dataDir: root,
-      tablesDir: root,
-      shippedDir: root,
-      catalogDir: root,
-      inspect: inspectedBy(duckdb),
-      duckdbType: duckdbTypeOf,
-    },
+    connectorContext(root, inspectedBy(duckdb)),
   )
 }
 

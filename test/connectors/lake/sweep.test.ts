@@ -12,7 +12,6 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { SweepOptions, SweepReport, TableChange } from '../../../src/connectors/spi/table-writer.ts'
@@ -20,6 +19,7 @@ import { openDuckDb } from '../../support/duckdb.ts'
 import { column, filesBelow, tableWrites, type TableWrites } from '../../support/table-writes.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
 import { parseQueryId } from '../../../src/shared/ids.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 
 const HOUR = 3600 * 1000
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-sweep-')))
@@ -31,18 +31,7 @@ let connector: Connector
 let writes: TableWrites
 beforeEach(async () => {
   location = mkdtempSync(join(root, 'lake-'))
-  connector = lakeConnector.create(
-    'lake',
-    { connector: 'lake', location },
-    {
-      dataDir: root,
-      tablesDir: root,
-      shippedDir: root,
-      catalogDir: root,
-      inspect: inspectedBy(duckdb),
-      duckdbType: duckdbTypeOf,
-    },
-  )
+  connector = lakeConnector.create('lake', { connector: 'lake', location }, connectorContext(root, inspectedBy(duckdb)))
   writes = tableWrites(connector, duckdb)
   await writes.write({ kind: 'createSchema', schema: 's' })
 })

@@ -13,6 +13,7 @@ import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { FULL_TESTS } from '../../support/full-tests.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
 import { column, tableWrites } from '../../support/table-writes.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 
 /** For a longer search use another seed: `CHANGES_SEED=7`. */
 const runs = Number(process.env['CHANGES_RUNS'] ?? (FULL_TESTS ? 200 : 12))
@@ -22,11 +23,7 @@ const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-dml-')))
 afterAll(() => rmSync(root, { recursive: true }))
 const duckdb = await openDuckDb()
 const inspect = inspectedBy(duckdb)
-const connector = lakeConnector.create(
-  'lake',
-  { connector: 'lake', location: root },
-  { dataDir: root, tablesDir: root, shippedDir: root, catalogDir: root, inspect, duckdbType: duckdbTypeOf },
-)
+const connector = lakeConnector.create('lake', { connector: 'lake', location: root }, connectorContext(root, inspect))
 const writes = tableWrites(connector, duckdb)
 const schema = 's'
 

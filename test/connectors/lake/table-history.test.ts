@@ -5,10 +5,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { TablePoint } from '../../../src/connectors/spi/connector.ts'
 import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
 import { column, tableWrites } from '../../support/table-writes.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 
 const HOUR = 3_600_000
 const START = Date.parse('2026-03-01T00:00:00Z')
@@ -18,14 +18,7 @@ const duckdb = await openDuckDb()
 const connector = lakeConnector.create(
   'lake',
   { connector: 'lake', location: root, keepVersions: '48h' },
-  {
-    dataDir: root,
-    tablesDir: root,
-    shippedDir: root,
-    catalogDir: root,
-    inspect: inspectedBy(duckdb),
-    duckdbType: duckdbTypeOf,
-  },
+  connectorContext(root, inspectedBy(duckdb)),
 )
 const writes = tableWrites(connector, duckdb)
 

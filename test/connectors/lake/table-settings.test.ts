@@ -7,9 +7,9 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { inspectedBy, queryFiles } from '../../support/inspected-files.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-settings-')))
 afterAll(() => rmSync(root, { recursive: true }))
@@ -20,14 +20,7 @@ function open(tables: Readonly<Record<string, unknown>> = {}): Connector {
   return lakeConnector.create(
     'lake',
     { connector: 'lake', location: join(root, 'lake'), tables },
-    {
-      dataDir: root,
-      tablesDir: root,
-      shippedDir: root,
-      catalogDir: root,
-      inspect: inspectedBy(duckdb),
-      duckdbType: duckdbTypeOf,
-    },
+    connectorContext(root, inspectedBy(duckdb)),
   )
 }
 

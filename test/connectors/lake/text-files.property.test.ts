@@ -6,11 +6,11 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { inspectedBy, queryFiles } from '../../support/inspected-files.ts'
 import { FULL_TESTS } from '../../support/full-tests.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 
 /*
  * Random CSV and JSON files are read through the lake. Either all values are the written ones, or the read fails with
@@ -39,14 +39,7 @@ async function readTable(contents: readonly Buffer[], extension: string): Promis
   const connector = lakeConnector.create(
     'lake',
     { connector: 'lake', location: join(root, 'lake') },
-    {
-      dataDir: root,
-      tablesDir: root,
-      shippedDir: root,
-      catalogDir: root,
-      inspect: inspectedBy(duckdb),
-      duckdbType: duckdbTypeOf,
-    },
+    connectorContext(root, inspectedBy(duckdb)),
   )
   try {
     const table = (await connector.getTable('s', `t${files}`))!

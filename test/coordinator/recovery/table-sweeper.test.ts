@@ -3,13 +3,13 @@ import { mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { PreparedWrite } from '../../../src/connectors/spi/table-writer.ts'
 import { createTableSweeper, type TableSweeperDeps } from '../../../src/coordinator/recovery/table-sweeper.ts'
 import { column, filesBelow } from '../../support/table-writes.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 
 const HOUR = 3600 * 1000
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-sweeper-')))
@@ -20,14 +20,7 @@ function lake() {
   const connector = lakeConnector.create(
     'lake',
     { connector: 'lake', location },
-    {
-      dataDir: root,
-      tablesDir: root,
-      shippedDir: root,
-      catalogDir: root,
-      duckdbType: duckdbTypeOf,
-      inspect: () => Promise.resolve([]),
-    },
+    connectorContext(root, () => Promise.resolve([])),
   )
   const writer = connector.writer!
   return {
