@@ -7,7 +7,7 @@ import { mayAdopt, type ChangeTargets, type ChangeTargetsDeps } from './change-t
 import { folderInTheMaking } from './folder-names.ts'
 import type { LakeFolders } from './lake-folders.ts'
 import type { ListedFiles } from './lake-files.ts'
-import { ADOPTED_ID, committedVersion, type Instant, type Manifest, type ManifestContent } from './manifest.ts'
+import { committedVersion, movedId, type Instant, type Manifest, type ManifestContent } from './manifest.ts'
 import { adoptedContent } from './manifest-table.ts'
 import { factsOf } from './plain-table.ts'
 import { adoption, conflict, nextContent, nextManifest, versionAfter, type Before } from './next-content.ts'
@@ -258,8 +258,7 @@ function movedContent(
   switch (content.kind) {
     case 'table': {
       const { until: _, adopted, ...table } = content
-      // Two adopted tables could otherwise exchange their names unnoticed.
-      const id = table.id === ADOPTED_ID ? `${ADOPTED_ID} ${queryId} ${from}` : table.id
+      const id = movedId(table.id, queryId, from)
       return { ...table, id, ...(adopted && { adopted: { ...adopted, folder: adopted.folder ?? from } }) }
     }
     case 'view': {

@@ -157,6 +157,14 @@ export const REMEMBERED_COUNT = 1000
 /** The id of a table whose files were there before its first manifest. */
 export const ADOPTED_ID = 'adopted'
 
+/**
+ * The id of a table after a rename. Two adopted tables could otherwise exchange their names unnoticed.
+ * @param from its old folder, relative to the location
+ */
+export function movedId(id: string, queryId: string, from: string): string {
+  return id === ADOPTED_ID ? `${ADOPTED_ID} ${queryId} ${from}` : id
+}
+
 /** The parts of a path in messages: schema, table, folder and file. */
 const NAMED_PARTS = 4
 

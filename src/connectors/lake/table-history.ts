@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { TablePoint } from '../spi/connector.ts'
 import type { LakeFolders } from './lake-folders.ts'
-import type { Manifest, TableContent } from './manifest.ts'
+import { movedId, type Manifest, type TableContent } from './manifest.ts'
 import { nameOfFolder } from './folder-names.ts'
-import { listVersions, readVersion } from './version-chain.ts'
+import { listVersions, readVersion, relativeFolder } from './version-chain.ts'
 
 /** The manifest of a table, and the folder that it is in, absolute. */
 export interface TableVersion {
@@ -106,15 +106,21 @@ export class TableHistory {
   async #origin({ folder, manifest }: TableVersion): Promise<TableVersion | undefined> {
     const { since } = manifest.content
     if (!since) return undefined
-    const from = join(this.#deps.location, since.folder)
+    const named = join(this.#deps.location, since.folder)
     // A schema that got another name moved all its tables.
     const isSchema = !since.folder.includes('/')
     const before = isSchema
-      ? await this.#deps.folders.objectFolder(from, nameOfFolder(folder.split('/').at(-1)!))
-      : from
+      ? await this.#deps.folders.objectFolder(named, nameOfFolder(folder.split('/').at(-1)!))
+      : named
     const most = isSchema ? manifest.version - 1 : since.version
-    const number = (await listVersions(before)).findLast((each) => each <= most)
-    return number === undefined ? undefined : this.#tableIn(before, number, undefined)
+    const from = relativeFolder({ location: this.#deps.location, folder: before })
+    const versions = (await listVersions(before)).filter((version) => version <= most)
+    // Another table may have got the old name since, with versions up to that number.
+    for (const version of versions.reverse()) {
+      const found = await this.#tableIn(before, version, undefined)
+      if (found && movedId(found.manifest.content.id, since.queryId, from) === manifest.content.id) return found
+    }
+    return undefined
   }
 
   /** @param id of the table; undefined: any table */

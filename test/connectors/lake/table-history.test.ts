@@ -121,6 +121,33 @@ describe('The history of a table', () => {
     await writes.write({ kind: 'renameSchema', schema: 'r', to: 's' })
   })
 
+  it('has no version of another table that got the old name of the schema and the table', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const create = (schema: string, sql: string) =>
+      writes.write({ kind: 'createTable', schema, table: 't', columns: [column('a', 'bigint')], replace: false }, sql)
+    const insert = (schema: string, sql: string) => writes.write({ kind: 'insert', schema, table: 't' }, sql)
+    at(30)
+    // The versions under the new name have much higher numbers than those under the old name.
+    await writes.write({ kind: 'createSchema', schema: 'new' })
+    await create('new', 'SELECT 0')
+    for (let i = 0; i < 5; i++) await insert('new', 'SELECT 0')
+    await writes.write({ kind: 'dropTable', schema: 'new', table: 't' })
+    await writes.write({ kind: 'dropSchema', schema: 'new', cascade: false })
+    await writes.write({ kind: 'createSchema', schema: 'first' })
+    await create('first', 'SELECT 1')
+    at(31)
+    await writes.write({ kind: 'renameSchema', schema: 'first', to: 'new' })
+    at(32)
+    await writes.write({ kind: 'createSchema', schema: 'first' })
+    await create('first', 'SELECT 7')
+    const { version: other } = (await connector.getTable('first', 't'))!
+    at(33)
+    expect(await rowsAt('t', version(other!), 'new')).toBe(`Iceberg snapshot ID does not exists: ${other}`)
+    expect(await rowsAt('t', version(1), 'new')).toEqual([{ a: 1 }])
+    for (const hour of [30, 31, 32, 32.5]) expect(await rowsAt('t', time(hour), 'new'), `hour ${hour}`).toEqual([{ a: 1 }]) // prettier-ignore
+    expect(await rowsAt('t', time(31.5), 'first')).toContain('No version history')
+  })
+
   it('begins anew with CREATE OR REPLACE, and keeps no version longer than the setting', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const named = { schema: 's', table: 'k' }
