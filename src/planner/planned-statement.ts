@@ -8,12 +8,33 @@ import type { StatementOf } from '../sql/front-end.ts'
 /** A statement whose queries are texts for the engine. It is plain data. */
 export type PlannedStatement = StatementOf<RenderedQuery>
 
+/** A chain of views, the outermost first, and the columns that are read through it. */
+export interface AccessPath {
+  readonly views: readonly string[]
+  readonly columns: readonly string[]
+}
+
+/** A view that the query reads. */
+export interface ViewRead {
+  readonly catalog: string
+  readonly schema: string
+  readonly view: string
+  readonly columns: readonly string[]
+  /** The views that name it, the outermost first; empty if the statement names it itself. */
+  readonly via: readonly string[]
+}
+
 /** A table that the query reads. */
 export interface TableRead {
   readonly catalog: string
   readonly schema: string
   readonly table: string
   readonly columns: readonly string[]
+  /**
+   * How the statement reaches the table: one entry for the statement itself, with no views, and one for each chain of
+   * views. Absent if only the statement itself names the table.
+   */
+  readonly paths?: readonly AccessPath[]
   /**
    * Identifies the table's contents: the text changes when the rows may have changed. Absent if the contents' version
    * is unknown.
@@ -49,6 +70,8 @@ export interface RenderedQuery {
   }[]
   /** The tables that the statement itself reads, each once, without what only rules read. */
   readonly reads: readonly TableRead[]
+  /** The views that the statement itself reads, without those of rules. */
+  readonly views: readonly ViewRead[]
   /** DuckDB expression of each output column for use inside `json_array(…)`, over `c0` …; same order as `columns`. */
   readonly wire: readonly string[]
   /**

@@ -22,7 +22,7 @@ export function boundRows(
   session: SessionContext,
   lineage: Lineage = lineageOf(analysis),
 ): BoundRows {
-  const { node, columns, ordered, sources, ofRules } = analysis
+  const { node, columns, ordered, sources, ofRules, views } = analysis
   const options = wireOptions(session)
   const visible = columns.filter((column) => column.hidden !== true)
   // Columns of the same type share one signature: a thread sends shared objects once, and the event loop reads them once.
@@ -38,7 +38,7 @@ export function boundRows(
         lineage: lineage.columns[i]!.map(({ source }) => source),
       }
     }),
-    query: { node, columns: visible, ordered, sources, ofRules, session },
+    query: { node, columns: visible, ordered, sources, ofRules, views, session },
     lineage,
   }
 }

@@ -10,6 +10,7 @@ import type {
 import type { AnalyzedTable, TableChange } from '../connectors/spi/table-writer.ts'
 import type { CpuBudget } from '../shared/cpu-budget.ts'
 import type { ErrorName } from '../shared/error-table.ts'
+import type { ReadView } from './analyzer/context.ts'
 import type { ColumnId, RelationNode } from './analyzer/tree.ts'
 import type { ParsedStatement, StatementText } from './parsed-statement.ts'
 import type { SessionContext } from './session.ts'
@@ -134,6 +135,8 @@ export interface BoundQuery {
   readonly sources: ReadonlyMap<ColumnId, string>
   /** Columns that only queries inside row filters and column masks define. */
   readonly ofRules: ReadonlySet<ColumnId>
+  /** The views that the query reads. */
+  readonly views: readonly ReadView[]
   /** Whether one task must read all splits of the scans, in their order. */
   readonly wholeTable?: true
   /** The session of the statement, with the properties that WITH SESSION sets. */

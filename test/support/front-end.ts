@@ -42,6 +42,13 @@ const tables: readonly ConnectorTable[] = [
   table('big_orders', columns(['id', 'bigint'], ['total', 'double']), {
     view: { sql: 'SELECT id, total FROM orders WHERE total > 100', catalog: 'shop', schema: 'main' },
   }),
+  table('best_orders', columns(['id', 'bigint'], ['customer', 'bigint']), {
+    view: {
+      sql: 'SELECT b.id, o.customer FROM big_orders b JOIN orders o ON o.id = b.id WHERE b.total > 1000',
+      catalog: 'shop',
+      schema: 'main',
+    },
+  }),
   table('stale', columns(['id', 'bigint'], ['gone', 'bigint']), {
     view: { sql: 'SELECT id FROM orders', catalog: 'shop', schema: 'main' },
   }),

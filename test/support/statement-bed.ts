@@ -89,6 +89,7 @@ export const literals: PlannedStatement = {
     simple: true,
     outline: { name: 'Values', details: {}, layout: [], children: [] },
     reads: [],
+    views: [],
     literalRow: '[1]',
   },
 }

@@ -4,6 +4,7 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import type { MetadataPort } from '../../sql/front-end.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
 import { createStatementPlanner } from '../../planner/statement-planner.ts'
+import { fingerprintOf } from '../../sql/fingerprint.ts'
 import { StatementText, type PreparedTexts } from '../../sql/parsed-statement.ts'
 import { checkPreparedTexts } from '../../sql/planning-limits.ts'
 import type { SessionContext } from '../../sql/session.ts'
@@ -70,11 +71,12 @@ async function answerOf(task: FrontEndTask): Promise<ThreadAnswers[FrontEndTask[
     case 'plan': {
       const session = sessionOf(task.session)
       const parsed = planner.parse(takeText(task.sql, session.preparedStatements), session)
-      return planner.plan(parsed, {
+      const planned = await planner.plan(parsed, {
         session,
         metadata: metadataOf(task),
         onTimes: (times) => send({ type: 'times', times }),
       })
+      return { planned, fingerprint: fingerprintOf(parsed, session) }
     }
     case 'findSecrets': {
       const text = takeText(task.sql, task.session.preparedStatements)
@@ -87,7 +89,7 @@ async function answerOf(task: FrontEndTask): Promise<ThreadAnswers[FrontEndTask[
     }
     case 'survey': {
       const text = takeText(task.sql, task.preparedStatements)
-      const survey = surveyOf(text)
+      const survey = surveyOf(text, task.at)
       last = text
       return survey
     }

@@ -1,3 +1,4 @@
+import { fingerprintOf, type NameDefaults } from '../../sql/fingerprint.ts'
 import type { StatementText } from '../../sql/parsed-statement.ts'
 import { namesIn, readsOnly } from '../../sql/statement-names.ts'
 import { explainedBy, queryTypeOf } from '../../sql/statements/query-type.ts'
@@ -6,9 +7,11 @@ import type { StatementSurvey } from './thread-messages.ts'
 /**
  * Finds the properties of a text that decide its route, from its syntax alone. A text that does not parse has no names.
  */
-export function surveyOf(text: StatementText): StatementSurvey {
+export function surveyOf(text: StatementText, at: NameDefaults): StatementSurvey {
+  const parsed = text.parse()
   return {
-    ...namesIn(text.parse()),
+    ...namesIn(parsed),
+    fingerprint: fingerprintOf(parsed, at),
     readOnly: readsOnly(text),
     queryType: queryTypeOf(text),
     explains: explainedBy(text),

@@ -2,6 +2,7 @@ import type { ConnectorAbilities, TableHandle, TablePoint } from '../../connecto
 import type { ErrorLocation, ErrorName } from '../../shared/engine-error.ts'
 import type { ObjectRights } from '../../shared/object-rights.ts'
 import type { PlannedStatement } from '../../planner/planned-statement.ts'
+import type { Fingerprint, NameDefaults } from '../../sql/fingerprint.ts'
 import type { FrontEndTimes, QueryType } from '../../sql/front-end.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import type { ExplainedStatement } from '../../sql/statements/query-type.ts'
@@ -50,6 +51,7 @@ export type FrontEndTask =
   | {
       readonly kind: 'survey'
       readonly sql: string
+      readonly at: NameDefaults
       readonly preparedStatements: Readonly<Record<string, string>>
     }
   | { readonly kind: 'checkPrepared'; readonly preparedStatements: Readonly<Record<string, string>> }
@@ -61,7 +63,7 @@ export type FrontEndTask =
 
 /** The answer of each kind of task. */
 export interface ThreadAnswers {
-  readonly plan: PlannedStatement
+  readonly plan: { readonly planned: PlannedStatement; readonly fingerprint: Fingerprint | undefined }
   readonly findSecrets: FoundSecrets & { readonly type: QueryType | undefined }
   readonly survey: StatementSurvey
   readonly queryType: QueryType | undefined
@@ -73,6 +75,7 @@ export interface StatementSurvey extends StatementNames {
   readonly readOnly: boolean
   readonly queryType: QueryType | undefined
   readonly explains: ExplainedStatement | undefined
+  readonly fingerprint: Fingerprint | undefined
 }
 
 export type AskedLater =

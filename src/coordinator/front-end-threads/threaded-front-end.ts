@@ -4,6 +4,7 @@ import type { ObjectRights } from '../../shared/object-rights.ts'
 import { mapQueries, type PlannedStatement } from '../../planner/planned-statement.ts'
 import { createStatementPlanner, type StatementPlanner } from '../../planner/statement-planner.ts'
 import type { FrontEndTimes, MetadataPort, SessionContext } from '../../sql/front-end.ts'
+import { fingerprintOf, type Fingerprint } from '../../sql/fingerprint.ts'
 import type { StatementText } from '../../sql/parsed-statement.ts'
 import type { FrontEndThreads, ThreadCaller, ThreadHost } from './front-end-threads.ts'
 import { surveyOf } from './survey-of.ts'
@@ -27,7 +28,10 @@ export interface ThreadedFrontEnd {
     text: StatementText,
     session: SessionContext,
     metadata: MetadataPort,
-    caller: ThreadCaller & { readonly onTimes?: (times: FrontEndTimes) => void },
+    caller: ThreadCaller & {
+      readonly onTimes?: (times: FrontEndTimes) => void
+      readonly onFingerprint?: ((fingerprint: Fingerprint | undefined) => void) | undefined
+    },
   ): Promise<PlannedStatement>
 }
 
@@ -42,12 +46,13 @@ export function createThreadedFrontEnd(
       if (charactersOf(sql, session) < LONG_TEXT) {
         try {
           here.parse(text, session)
-          return surveyOf(text)
+          return surveyOf(text, session)
         } catch (error) {
           if (!(error instanceof HoldsLoop)) throw error
         }
       }
-      const task = { kind: 'survey', sql, preparedStatements: session.preparedStatements } as const
+      const { preparedStatements, catalog, schema } = session
+      const task = { kind: 'survey', sql, preparedStatements, at: { catalog, schema } } as const
       const host = { later: () => Promise.reject(new Error('The syntax of a statement depends on nothing else')) }
       return threads.run(task, host, caller)
     },
@@ -55,7 +60,10 @@ export function createThreadedFrontEnd(
       const { sql } = text
       if (charactersOf(sql, session) < LONG_TEXT) {
         try {
-          return await here.plan(here.parse(text, session), { session, metadata, onTimes: caller.onTimes })
+          const parsed = here.parse(text, session)
+          const planned = await here.plan(parsed, { session, metadata, onTimes: caller.onTimes })
+          caller.onFingerprint?.(fingerprintOf(parsed, session))
+          return planned
         } catch (error) {
           if (!(error instanceof HoldsLoop)) throw error
         }
@@ -63,7 +71,12 @@ export function createThreadedFrontEnd(
       const handles = new Map<string, TableHandle>()
       const catalogs = metadata.catalogs().map((name) => [name, metadata.abilities(name)] as const)
       const task = { kind: 'plan', sql, session: plainSession(session), catalogs } as const
-      const planned = await threads.run(task, hostOf(session, metadata, handles, caller.onTimes), caller)
+      const { planned, fingerprint } = await threads.run(
+        task,
+        hostOf(session, metadata, handles, caller.onTimes),
+        caller,
+      )
+      caller.onFingerprint?.(fingerprint)
       return withHandles(planned, handles)
     },
   }

@@ -82,10 +82,14 @@ function defined<K extends string>(values: Readonly<Record<K, string | undefined
   >
 }
 
-/** Whether a query reads or writes a table. */
+/** Whether a query reads or writes a table, or reads a view. */
 export function uses(
   { planned }: Pick<KnownQuery, 'planned'>,
   { catalog, schema, table: name }: FilteredTable,
 ): boolean {
-  return planned?.tables.some((one) => one.catalog === catalog && one.schema === schema && one.table === name) ?? false
+  if (!planned) return false
+  const views = (planned.views ?? []).map((one) => ({ ...one, table: one.view }))
+  return [...planned.tables, ...views].some(
+    (one) => one.catalog === catalog && one.schema === schema && one.table === name,
+  )
 }

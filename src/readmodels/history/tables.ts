@@ -90,26 +90,31 @@ function inOrder(columns: HistoryColumns, moved: Readonly<Record<string, string>
 
 const TIMES = { created_at: 'created', started_at: 'started', ended_at: 'ended' } as const
 
-const accessColumns = inOrder(
-  columnsOf(tableAccessTable, 't', {
+/** @param table the name of the column with the name of the table or view */
+function accessColumns(table: 'table_name' | 'view_name'): HistoryColumns {
+  const columns = columnsOf(tableAccessTable, 't', {
     omit: ['ordinal', 'mode'],
-    names: { user_name: 'user', at: 'time' },
+    names: { user_name: 'user', at: 'time', table_name: table, via: 'views' },
     indexed: { catalog_name: 100, schema_name: 100, table_name: 200 },
-  }),
-  { user: 'query_id', time: 'user', columns: 'table_name' },
-)
+  })
+  return inOrder(
+    { ...columns, access: text(`(case when t.via is null then 'DIRECT' else 'VIEW' end)`, NEVER_NULL) },
+    { user: 'query_id', time: 'user', columns: table, access: 'columns', views: 'access' },
+  )
+}
 
-function access(mode: 'READ' | 'WRITE'): HistoryView {
+function access(mode: 'READ' | 'WRITE' | 'VIEW'): HistoryView {
   return {
     from: 'table_access t',
     archived: ['table_access'],
     where: `t.mode = '${mode}'`,
     owner: { kind: 'query', id: 't.query_id' },
-    columns: accessColumns,
+    columns: mode === 'WRITE' ? writtenTable : accessColumns(mode === 'VIEW' ? 'view_name' : 'table_name'),
   }
 }
 
-const { columns: _lists, ...accessedTable } = accessColumns
+const { columns: _lists, ...accessedTable } = accessColumns('table_name')
+const { access: _access, views: _views, ...writtenTable } = accessColumns('table_name')
 
 export const historyViews = {
   queries: {
@@ -199,6 +204,7 @@ export const historyViews = {
   },
   tables_read: access('READ'),
   tables_written: access('WRITE'),
+  views_read: access('VIEW'),
   columns_read: {
     from: 'columns_read c join table_access t on t.query_id = c.query_id and t.ordinal = c.table_ordinal',
     archived: ['columns_read', 'table_access'],

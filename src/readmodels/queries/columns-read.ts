@@ -19,7 +19,8 @@ const MOST_ROWS = 10_000
 
 /**
  * The columns that a query's plan reads. One row for each output column that a source goes into, one when the source
- * decides about rows, and one for a column that is read otherwise.
+ * decides about rows, and one for a column that is read otherwise; each once for every chain of views that leads to the
+ * column. The lineage does not say which of them a value took.
  */
 export function columnsReadRows(query: KnownQuery): ColumnsReadRow[] {
   const { planned } = query
@@ -28,10 +29,11 @@ export function columnsReadRows(query: KnownQuery): ColumnsReadRow[] {
   const rows: ColumnsReadRow[] = []
   const named = new Set<string>()
   const add = (source: string, made: Made): void => {
-    const column = read.get(source)
-    if (!column || rows.length >= MOST_ROWS) return
-    named.add(source)
-    rows.push({ query_id: query.queryId, ordinal: rows.length, ...column, ...made })
+    for (const column of read.get(source) ?? []) {
+      if (rows.length >= MOST_ROWS) return
+      named.add(source)
+      rows.push({ query_id: query.queryId, ordinal: rows.length, ...column, ...made })
+    }
   }
   for (const { name, sources } of outputsOf(planned))
     for (const one of sources) add(one.source, { ...madeOf(one), output_name: storableText(name) })
@@ -68,16 +70,17 @@ function madeOf({ direct, indirect, masked }: Source): Omit<Made, 'output_name'>
   return { direct: direct ?? null, indirect: storableJson(indirect), masked: masked ?? false }
 }
 
+type ReadColumn = Pick<ColumnsReadRow, 'table_ordinal' | 'column_name'>
+
 /** The columns that the query reads, by their text in the lineage: parts of a name may contain dots. */
-function readColumns(query: KnownQuery): ReadonlyMap<string, Pick<ColumnsReadRow, 'table_ordinal' | 'column_name'>> {
-  const found = new Map<string, Pick<ColumnsReadRow, 'table_ordinal' | 'column_name'>>()
+function readColumns(query: KnownQuery): ReadonlyMap<string, readonly ReadColumn[]> {
+  const found = new Map<string, ReadColumn[]>()
   for (const { ordinal, mode, catalog_name, schema_name, table_name, columns } of tableAccessRows(query)) {
     if (mode !== 'READ') continue
-    for (const column of JSON.parse(columns) as string[])
-      found.set([catalog_name, schema_name, table_name, column].join('.'), {
-        table_ordinal: ordinal,
-        column_name: column,
-      })
+    for (const column of JSON.parse(columns) as string[]) {
+      const source = [catalog_name, schema_name, table_name, column].join('.')
+      found.set(source, [...(found.get(source) ?? []), { table_ordinal: ordinal, column_name: column }])
+    }
   }
   return found
 }

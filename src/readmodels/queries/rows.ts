@@ -116,8 +116,8 @@ export function queryRow(query: KnownQuery, position: StreamPosition): QueryRow 
     groups: storableJson(session.groups),
     user_agent: text(session.userAgent),
     remote_address: text(session.remoteUserAddress),
-    fingerprint: null,
-    normalized_query: null,
+    fingerprint: fingerprintText(planned?.fingerprint),
+    normalized_query: text(planned?.fingerprint?.query),
     partial: finished?.partial ?? false,
     result_lost: query.lostTokens.length > 0,
     incomplete: position.incomplete,
@@ -231,18 +231,27 @@ export function operatorRows(queryId: QueryId, task: TaskRecord): OperatorRow[] 
   )
 }
 
+/**
+ * Makes a row for each table and each chain of views that leads to it. Rows of the mode `VIEW` are the views
+ * themselves.
+ */
 export function tableAccessRows(query: KnownQuery): TableAccessRow[] {
   const { planned, plannedAt } = query
   if (!planned || !plannedAt) return []
   const columns = new Map<string, Set<string>>()
-  for (const access of planned.tables) {
-    const key = JSON.stringify([access.catalog, access.schema, access.table, access.mode])
+  const add = (object: readonly string[], mode: string, views: readonly string[], read: readonly string[]): void => {
+    const key = JSON.stringify([...object, mode, views])
     const known = columns.get(key) ?? new Set()
-    for (const column of access.columns) known.add(column)
+    for (const column of read) known.add(column)
     columns.set(key, known)
   }
+  for (const { catalog, schema, table, mode, paths, columns: read } of planned.tables)
+    for (const path of paths ?? [{ views: [], columns: read }])
+      add([catalog, schema, table], mode, path.views, path.columns)
+  for (const { catalog, schema, view, via, columns: read } of planned.views ?? [])
+    add([catalog, schema, view], 'VIEW', via, read)
   return [...columns].map(([key, names], ordinal): TableAccessRow => {
-    const [catalog, schema, table, mode] = JSON.parse(key) as [string, string, string, string]
+    const [catalog, schema, table, mode, views] = JSON.parse(key) as [string, string, string, string, string[]]
     return {
       query_id: query.queryId,
       ordinal,
@@ -253,9 +262,14 @@ export function tableAccessRows(query: KnownQuery): TableAccessRow[] {
       columns: storableJson([...names]),
       user_name: storableText(query.created.session.user),
       at: plannedAt,
-      via: null,
+      via: views.length > 0 ? storableJson(views) : null,
     }
   })
+}
+
+/** The hash with the version of its algorithm, so that hashes of other versions differ. */
+function fingerprintText(made: NonNullable<KnownQuery['planned']>['fingerprint']): string | null {
+  return made ? `v${made.version}-${made.hash}` : null
 }
 
 function text(value: string | undefined): string | null {

@@ -6,7 +6,7 @@ import type { Query } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
 import { printExpression } from '../syntax/printer.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import { errorAt, type AnalysisContext, type AnalyzedQuery, type Parameters } from './context.ts'
+import { errorAt, type AnalysisContext, type AnalyzedQuery, type Parameters, type ReadView } from './context.ts'
 import { verifyCorrelated } from './correlation.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { analyzeExpression } from './expressions.ts'
@@ -26,6 +26,7 @@ export interface QueryAnalysis extends AnalyzedQuery {
   readonly parameterTypes: ReadonlyMap<number, SqlType>
   /** Columns that only queries inside row filters and column masks define. */
   readonly ofRules: ReadonlySet<ColumnId>
+  readonly views: readonly ReadView[]
   /** Supplies further column ids, for nodes that are put around the query. */
   readonly ids: { next: number }
 }
@@ -68,6 +69,7 @@ function uncheckedQuery(context: AnalysisContext, analyzed: AnalyzedQuery, param
         warnings: context.warnings,
         parameterTypes: types,
         ofRules: context.ofRules,
+        views: context.viewsRead.named,
         ids: context.ids,
       }
     },
@@ -166,7 +168,7 @@ function createContext(input: AnalysisInput, parameters: Parameters): AnalysisCo
     parameters,
     sources: new Map(),
     views: [],
-    viewsRead: { count: 0 },
+    viewsRead: { count: 0, named: [] },
     origins: new WeakMap(),
     warnings: [],
     access: accessOf(session),

@@ -13,6 +13,16 @@ import type { ResolvedMetadata } from './resolve.ts'
 import type { Field, Scope } from './scope.ts'
 import type { ColumnId, Expr, GroupingExpr, LambdaArgumentExpr, RelationNode, Routine } from './tree.ts'
 
+/** A view that the statement reads. */
+export interface ReadView {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+  /** The views that name it, the outermost first; empty if the statement names it itself. */
+  readonly via: readonly string[]
+  readonly columns: readonly { readonly id: ColumnId; readonly name: string }[]
+}
+
 /** State shared by all parts of the analysis of one text. */
 export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
   /** Supplies ids of columns, common tables and lambda arguments, unique in the statement. */
@@ -22,8 +32,8 @@ export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
   readonly sources: Map<ColumnId, string>
   /** The views under analysis, outermost first. */
   readonly views: readonly string[]
-  /** The number of views analyzed so far; a view counts each time it is read. */
-  readonly viewsRead: { count: number }
+  /** The number of views analyzed so far, and the views; a view counts each time it is read. */
+  readonly viewsRead: { count: number; readonly named: ReadView[] }
   /** The syntax nodes of some expressions: columns, and the parts of windows. */
   readonly origins: WeakMap<Expr, Expression>
   readonly warnings: Warning[]

@@ -122,6 +122,7 @@ export function scanTable(
       handle,
       snapshot,
       answers,
+      ...(context.views.length > 0 && { via: context.views }),
       ...(keys.length > 0 && { partitionedBy: keys }),
       columns,
     },
@@ -213,6 +214,11 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
   const columns = declared.map((column, i) => {
     const { column: source, type } = query.columns[i]!
     return { id: newId(context), expression: castTo(columnOf(source, type), parseTypeText(column.type)) }
+  })
+  context.viewsRead.named.push({
+    ...name,
+    via: context.views,
+    columns: declared.map((column, i) => ({ id: columns[i]!.id, name: column.name })),
   })
   return withPolicies(context, node, name, {
     node: { kind: 'project', input: query.node, columns },

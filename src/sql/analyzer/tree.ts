@@ -60,6 +60,8 @@ export interface ScanNode {
   readonly version?: number
   /** Columns about which the connector answers questions. */
   readonly answers?: readonly string[] | undefined
+  /** The views that the statement reads it through, the outermost first; absent if the statement names it itself. */
+  readonly via?: readonly string[]
   /** Partition columns: conditions on them avoid reading whole files. */
   readonly partitionedBy?: readonly string[] | undefined
   /** The question for the connector. If it asks for groups, `columns` are the columns of the answer. */

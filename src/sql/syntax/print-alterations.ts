@@ -45,7 +45,7 @@ export function printAlteration(printer: Printer, node: AlterationStatement): st
       return phrase(
         'ALTER TABLE',
         ifExists(node.tableExists),
-        printQualifiedName(node.table),
+        printer.table(node.table),
         'ADD COLUMN',
         ifNotExists(node.columnNotExists),
         printColumn(printer, node.column),
@@ -56,7 +56,7 @@ export function printAlteration(printer: Printer, node: AlterationStatement): st
       return phrase(
         'ALTER TABLE',
         ifExists(node.tableExists),
-        printQualifiedName(node.table),
+        printer.table(node.table),
         'RENAME COLUMN',
         ifExists(node.columnExists),
         `${printQualifiedName(node.source)} TO ${printIdentifier(node.target)}`,
@@ -65,7 +65,7 @@ export function printAlteration(printer: Printer, node: AlterationStatement): st
       return phrase(
         'ALTER TABLE',
         ifExists(node.tableExists),
-        printQualifiedName(node.table),
+        printer.table(node.table),
         'DROP COLUMN',
         ifExists(node.columnExists),
         printQualifiedName(node.field),
@@ -74,14 +74,14 @@ export function printAlteration(printer: Printer, node: AlterationStatement): st
       return phrase(
         'ALTER TABLE',
         ifExists(node.tableExists),
-        printQualifiedName(node.table),
+        printer.table(node.table),
         `ALTER COLUMN ${printQualifiedName(node.column)} SET DATA TYPE ${printType(node.type)}`,
       )
     case 'DropNotNullConstraint':
       return phrase(
         'ALTER TABLE',
         ifExists(node.tableExists),
-        printQualifiedName(node.table),
+        printer.table(node.table),
         `ALTER COLUMN ${printIdentifier(node.column)} DROP NOT NULL`,
       )
     case 'RenameView':

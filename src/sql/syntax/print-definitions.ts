@@ -75,7 +75,7 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
       return phrase('DROP SCHEMA', ifExists(node.exists), printQualifiedName(node.name), node.cascade && 'CASCADE')
     case 'CreateTable': {
       const elements = node.elements.map((element) => `   ${printElement(printer, element)}`)
-      const head = `${createTable(node.saveMode)} ${printQualifiedName(node.name)}`
+      const head = `${createTable(node.saveMode)} ${printer.table(node.name)}`
       return phrase(`${head} (\n${elements.join(',\n')}\n)`, printComment(node.comment), properties)
     }
     case 'CreateTableAsSelect': {
@@ -93,7 +93,7 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
       return `${head} AS\n${query}${node.withData ? '' : ' WITH NO DATA'}`
     }
     case 'DropTable':
-      return phrase('DROP TABLE', ifExists(node.exists), printQualifiedName(node.name))
+      return phrase('DROP TABLE', ifExists(node.exists), printer.table(node.name))
     case 'CommentOn': {
       const comment = node.comment === undefined ? 'NULL' : printString(node.comment)
       return `COMMENT ON ${node.type} ${printQualifiedName(node.name)} IS ${comment}`
@@ -102,7 +102,7 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
       const head = phrase(
         'CREATE',
         node.replace && 'OR REPLACE',
-        `VIEW ${printQualifiedName(node.name)}`,
+        `VIEW ${printer.table(node.name)}`,
         printComment(node.comment),
         node.security && `SECURITY ${node.security}`,
         properties,
@@ -110,7 +110,7 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
       return `${head} AS\n${printer.query(node.query, 0)}`
     }
     case 'DropView':
-      return phrase('DROP VIEW', ifExists(node.exists), printQualifiedName(node.name))
+      return phrase('DROP VIEW', ifExists(node.exists), printer.table(node.name))
     case 'CreateMaterializedView': {
       const head = phrase(
         'CREATE',

@@ -64,7 +64,7 @@ function printBody(printer: Printer, node: QueryBody, indent: number): string {
       return `${pad}VALUES \n${pad}  ${rows.join(`\n${pad}, `)}\n`
     }
     case 'Table':
-      return `${pad}TABLE ${printQualifiedName(node.name)}\n`
+      return `${pad}TABLE ${printer.table(node.name)}\n`
     case 'TableSubquery':
       return `${pad}(\n${printer.query(node.query, indent + 1)}${pad})\n`
     default:

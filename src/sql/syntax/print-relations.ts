@@ -25,7 +25,7 @@ export function printRelation(printer: Printer, node: Relation, indent: number):
     case 'Table': {
       const period = node.queryPeriod
       const asOf = period && `FOR ${period.rangeType} AS OF ${printer.expression(period.end)}`
-      return phrase(printQualifiedName(node.name), asOf)
+      return phrase(printer.table(node.name), asOf)
     }
     case 'TableSubquery':
       return `(\n${printer.query(node.query, indent + 1)}${margin(indent)}) `

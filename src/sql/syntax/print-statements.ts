@@ -159,7 +159,7 @@ function printShow(printer: Printer, node: ShowStatement): string {
     case 'ShowTables':
       return phrase('SHOW TABLES', node.schema && `FROM ${printQualifiedName(node.schema)}`, printLike(node))
     case 'ShowColumns':
-      return phrase(`SHOW COLUMNS FROM ${printQualifiedName(node.table)}`, printLike(node))
+      return phrase(`SHOW COLUMNS FROM ${printer.table(node.table)}`, printLike(node))
     case 'ShowFunctions':
       return phrase('SHOW FUNCTIONS', node.schema && `FROM ${printQualifiedName(node.schema)}`, printLike(node))
     case 'ShowSession':
@@ -191,30 +191,30 @@ function printData(printer: Printer, node: DataStatement): string {
   switch (node.kind) {
     case 'Insert': {
       const columns = node.columns === undefined ? '' : ` ${printNames(node.columns)}`
-      return `INSERT INTO ${printQualifiedName(node.target)}${columns}\n${printer.query(node.query, 0)}`
+      return `INSERT INTO ${printer.table(node.target)}${columns}\n${printer.query(node.query, 0)}`
     }
     case 'Delete':
-      return phrase(`DELETE FROM ${printQualifiedName(node.table)}`, where(node.where))
+      return phrase(`DELETE FROM ${printer.table(node.table)}`, where(node.where))
     case 'Update': {
       const set = `SET\n  ${printAssignments(printer, node.assignments)}\n`
-      return `UPDATE ${printQualifiedName(node.table)} ${set}${where(node.where) ?? ''}`
+      return `UPDATE ${printer.table(node.table)} ${set}${where(node.where) ?? ''}`
     }
     case 'Merge': {
       const alias = node.targetAlias === undefined ? '' : ` AS ${printIdentifier(node.targetAlias)}`
       const source = printRelation(printer, node.source, 1)
       const cases = node.cases.map((mergeCase) => printMergeCase(printer, mergeCase))
-      const into = `MERGE INTO ${printQualifiedName(node.target)}${alias}`
+      const into = `MERGE INTO ${printer.table(node.target)}${alias}`
       return `${into}\n   USING ${source}\n   ON ${printer.expression(node.predicate)}\n${cases.join('\n')}`
     }
     case 'TruncateTable':
-      return `TRUNCATE TABLE ${printQualifiedName(node.table)}`
+      return `TRUNCATE TABLE ${printer.table(node.table)}`
     case 'Call':
       return `CALL ${printQualifiedName(node.name)}(${printCallArguments(printer, node.arguments)})`
     case 'Analyze':
-      return phrase(`ANALYZE ${printQualifiedName(node.table)}`, printProperties(printer, node.properties))
+      return phrase(`ANALYZE ${printer.table(node.table)}`, printProperties(printer, node.properties))
     case 'TableExecute':
       return phrase(
-        `ALTER TABLE ${printQualifiedName(node.table)} EXECUTE ${printIdentifier(node.procedure)}`,
+        `ALTER TABLE ${printer.table(node.table)} EXECUTE ${printIdentifier(node.procedure)}`,
         `(${printCallArguments(printer, node.arguments)})`,
         where(node.where),
       )

@@ -1,7 +1,7 @@
 import type { DataType, Expression } from './ast.ts'
 import type { Statement } from './ast-statements.ts'
 import { printAnyExpression } from './print-expressions.ts'
-import { printType as type } from './print-names.ts'
+import { printQualifiedName, printType as type } from './print-names.ts'
 import { printAnyQuery } from './print-query.ts'
 import { printAnyStatement } from './print-statements.ts'
 import type { Printer } from './printing.ts'
@@ -10,6 +10,7 @@ const printer: Printer = {
   expression: (node) => printAnyExpression(printer, node),
   query: (node, indent) => printAnyQuery(printer, node, indent),
   statement: (node, indent) => printAnyStatement(printer, node, indent),
+  table: printQualifiedName,
 }
 
 /**

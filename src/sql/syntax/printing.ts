@@ -1,4 +1,4 @@
-import type { Expression } from './ast.ts'
+import type { Expression, QualifiedName } from './ast.ts'
 import type { Query } from './ast-query.ts'
 import type { Statement } from './ast-statements.ts'
 
@@ -7,6 +7,8 @@ export interface Printer {
   expression(node: Expression): string
   query(node: Query, indent: number): string
   statement(node: Statement, indent: number): string
+  /** The name of a table or view. */
+  table(name: QualifiedName): string
 }
 
 export function margin(indent: number): string {

@@ -28,6 +28,7 @@ const query: Extract<PlannedStatement, { kind: 'query' }> = {
     simple: true,
     outline,
     reads: [{ catalog: 'c', schema: 's', table: 'a', columns: ['k'] }],
+    views: [],
     literalRow: undefined,
   },
   lineage: { columns: [], rows: [] },

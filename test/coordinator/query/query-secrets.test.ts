@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { QuerySession } from '../../../src/coordinator/query/stream/events.ts'
 import { sealedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
+import { fingerprintOf } from '../../../src/sql/fingerprint.ts'
 import { StatementText } from '../../../src/sql/parsed-statement.ts'
-import { sampleData } from '../../support/query-events.ts'
+import { event, sampleData } from '../../support/query-events.ts'
 
 const MARK = 'hunter5marker'
 const { session, headerFamily, baseUri, resourceGroup, sampled } = sampleData.QueryCreated
@@ -38,6 +39,17 @@ describe('A sealed submission', () => {
       rest,
     )
     expect(JSON.stringify(created)).not.toContain(MARK)
+  })
+
+  it('contains no secret name in the fingerprint, and no hash of it', () => {
+    const text = new StatementText(`SELECT 1 AS "https://bob:${MARK}@host"`)
+    const fingerprint = fingerprintOf(text.parse(), {})!
+    expect(fingerprint.query).toContain(MARK)
+    const { secrets } = sealedSubmission(text, session, rest)
+    const planned = event('QueryPlanned', 0, { fingerprint })
+    const sealed = JSON.stringify(secrets.seal(planned))
+    expect(sealed).toContain('"fingerprint"')
+    expect([sealed.includes(MARK), sealed.includes(fingerprint.hash)]).toEqual([false, false])
   })
 
   it('drops a tracestate with a secret, and keeps any other', () => {

@@ -64,7 +64,18 @@ const reading = {
       columns: ['id', 'price', 'day', 'unused'],
       mode: 'READ' as const,
     },
-    { catalog: 'tpch', schema: 'tiny', table: 'nation', columns: ['name'], mode: 'READ' as const },
+    {
+      catalog: 'tpch',
+      schema: 'tiny',
+      table: 'nation',
+      columns: ['name'],
+      mode: 'READ' as const,
+      paths: [{ views: ['lake.shop.all', 'lake.shop.names'], columns: ['name'] }],
+    },
+  ],
+  views: [
+    { catalog: 'lake', schema: 'shop', view: 'all', columns: ['name'], via: [] },
+    { catalog: 'lake', schema: 'shop', view: 'names', columns: ['name'], via: ['lake.shop.all'] },
   ],
   columns: ['id', 'total', 'name'].map((name) => ({
     name,
@@ -347,6 +358,24 @@ describe('system.history', () => {
     await same(
       `SELECT user, count(*) FROM columns_read WHERE table_name = 'item' AND column_name = 'price' GROUP BY user`,
     )
+  })
+
+  it('lists the views through which a query read a table or a column', async () => {
+    const ofQuery = `WHERE query_id = '${queries[0]!.id}'`
+    const views = ['lake.shop.all', 'lake.shop.names']
+    const tables = await same(`SELECT table_name, access, views, columns FROM tables_read ${ofQuery}`)
+    expect(tables.rows).toEqual([
+      ['item', 'DIRECT', null, ['id', 'price', 'day', 'unused']],
+      ['nation', 'VIEW', views, ['name']],
+    ])
+    const columns = await same(`SELECT column_name, views FROM columns_read ${ofQuery} AND access = 'VIEW'`)
+    expect(columns.rows).toEqual([['name', views]])
+    const read = await same(`SELECT view_name, access, views, columns FROM views_read ${ofQuery}`)
+    expect(read.rows).toEqual([
+      ['all', 'DIRECT', null, ['name']],
+      ['names', 'VIEW', ['lake.shop.all'], ['name']],
+    ])
+    await same(`SELECT access, count(*) FROM tables_read GROUP BY access`)
   })
 
   it('shows the progress and the outcome of each replay', async () => {

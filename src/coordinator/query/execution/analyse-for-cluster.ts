@@ -7,11 +7,11 @@ import type { MetadataPort } from '../../../sql/front-end.ts'
 import { createMetadataPort } from '../../dispatch/catalog-metadata.ts'
 import { resultLineage, type PlanFacts } from '../stream/planned-data.ts'
 import type { Analysis } from './analysis.ts'
-import { tablesRead } from './query-statement.ts'
+import { tablesRead, viewsRead } from './query-statement.ts'
 import { watchedRights } from './remote-rights.ts'
 
 /** The findings of the analysis of a statement that a cluster runs. */
-export type AnalysedForCluster = Pick<PlanFacts, 'columns' | 'tables' | 'lineage'>
+export type AnalysedForCluster = Pick<PlanFacts, 'columns' | 'tables' | 'views' | 'lineage'>
 
 export interface ClusterAnalysis {
   readonly analysis: Pick<Analysis, 'analyzeElsewhere'>
@@ -62,12 +62,12 @@ function factsOf(planned: PlannedStatement): AnalysedForCluster | undefined {
   const statement = planned.kind === 'explain' ? planned.statement : planned
   if (statement.kind !== 'query') return undefined
   const { columns } = planned
-  const tables = tablesRead(statement.query)
+  const [tables, views] = [tablesRead(statement.query), viewsRead(statement.query)]
   const lineage = planned.kind === 'query' ? resultLineage(planned.lineage, columns) : undefined
   const withoutSources = columns.map((column) => ({ ...column, lineage: [] }))
   const forms: readonly AnalysedForCluster[] = [
-    { columns, tables, lineage },
-    { columns: withoutSources, tables },
+    { columns, tables, views, lineage },
+    { columns: withoutSources, tables, views },
   ]
   return forms.find((form) => JSON.stringify(form).length <= MOST_CHARACTERS) ?? { columns: [], tables: [] }
 }

@@ -1,6 +1,7 @@
 import type { QueryId } from '../../../shared/ids.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { PlannedStatement } from '../../../planner/planned-statement.ts'
+import type { Fingerprint } from '../../../sql/fingerprint.ts'
 import type { FrontEndTimes, MetadataPort } from '../../../sql/front-end.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
@@ -42,6 +43,7 @@ export class Analysis {
   readonly #calls: ConnectorCalls | undefined
   #times: FrontEndTimes | undefined
   #files: FileDigests = {}
+  #fingerprint: { readonly made: Fingerprint | undefined } | undefined
   #parsedBeforeMs: number | undefined
   #isPlanned = false
   /** The splits of queries that were listed before their route was known. */
@@ -65,6 +67,11 @@ export class Analysis {
     return this.#parsedBeforeMs ?? 0
   }
 
+  /** The shape of the statement, once it is known. */
+  get fingerprint(): Fingerprint | undefined {
+    return this.#fingerprint?.made
+  }
+
   /** Digests of the files that were in force at the analysis. */
   get files(): FileDigests {
     return this.#files
@@ -83,7 +90,9 @@ export class Analysis {
     // Awaited here, because the work must follow the slice at once.
     if (slice) await slice
     const session = this.#begin()
-    return this.#ports.frontEnd.survey(text, session, { owner: held.owner, signal })
+    const survey = await this.#ports.frontEnd.survey(text, session, { owner: held.owner, signal })
+    this.#fingerprint = { made: survey.fingerprint }
+    return survey
   }
 
   async analyze(): Promise<PlannedStatement> {
@@ -99,6 +108,8 @@ export class Analysis {
       owner,
       signal,
       onTimes: (times) => void (this.#times = times),
+      // A survey has made it before.
+      onFingerprint: this.#fingerprint ? undefined : (made) => void (this.#fingerprint = { made }),
     })
     this.#releaseTree()
     // A write is bound a second time after the client's next request.

@@ -5,7 +5,7 @@ import type { PlannedStatement } from '../../../planner/planned-statement.ts'
 import { explainAnalyzeText } from '../explain/explain-analyze.ts'
 import { routeLine } from '../stream/route-text.ts'
 import { publishRow, type CoordinatorRunDeps } from './coordinator-run.ts'
-import { tablesRead } from './query-statement.ts'
+import { tablesRead, viewsRead } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
 import { runOnWorkers } from './run-plan.ts'
 import { finishTask } from './task-outcome.ts'
@@ -33,6 +33,7 @@ export async function runExplainAnalyze(
     plan,
     columns: analyzed.columns,
     tables: tablesRead(inner.query),
+    views: viewsRead(inner.query),
     analysisNanos,
     planningNanos,
   })

@@ -31,6 +31,7 @@ export async function runQuery(
     plan,
     columns,
     tables: tablesRead(analyzed.query),
+    views: viewsRead(analyzed.query),
     analysisNanos,
     planningNanos: Math.round((deps.clock.monotonicMs() - planStart) * 1e6),
     warnings,
@@ -43,5 +44,14 @@ export async function runQuery(
 }
 
 export function tablesRead({ reads }: Pick<RenderedQuery, 'reads'>) {
-  return reads.map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
+  return reads.map(({ paths, ...read }) => ({
+    ...read,
+    columns: [...read.columns],
+    mode: 'READ' as const,
+    ...(paths && { paths: paths.map(({ views, columns }) => ({ views: [...views], columns: [...columns] })) }),
+  }))
+}
+
+export function viewsRead({ views }: Pick<RenderedQuery, 'views'>) {
+  return views.map((view) => ({ ...view, columns: [...view.columns], via: [...view.via] }))
 }

@@ -114,7 +114,11 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     planned(facts) {
       limits.planned()
       const at = new Date(deps.clock.now()).toISOString()
-      const data = plannedData(withTimes({ routed, ...facts }, analysis.times), at, analysis.files)
+      const data = plannedData(
+        withTimes({ routed, fingerprint: analysis.fingerprint, ...facts }, analysis.times),
+        at,
+        analysis.files,
+      )
       held.more(checkPlanSize(data, deps.limits.planBytes))
       waiters.planIsKnown()
       waiters.wake()

@@ -29,7 +29,7 @@ import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 import { publishOwnResult } from './publish-pages.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
-import { tablesRead } from './query-statement.ts'
+import { tablesRead, viewsRead } from './query-statement.ts'
 import { runOnWorkers } from './run-plan.ts'
 import { finishTask, type FinishedTask } from './task-outcome.ts'
 import type { WorkerStageDeps } from './worker-stage.ts'
@@ -84,6 +84,7 @@ async function planAndDecide(
       plan,
       columns: analyzed.columns,
       tables: tablesOf(analyzed),
+      views: analyzed.source ? viewsRead(analyzed.source.query) : [],
       analysisNanos,
       planningNanos: Math.round((deps.clock.monotonicMs() - planStart) * 1e6),
       updateType: analyzed.updateType,

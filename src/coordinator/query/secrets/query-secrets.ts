@@ -1,5 +1,6 @@
 import type { WriteTarget } from '../../../connectors/spi/table-writer.ts'
 import type { Failure } from '../../../shared/engine-error.ts'
+import { fingerprintOfShape, type Fingerprint } from '../../../sql/fingerprint.ts'
 import type { QueryType } from '../../../sql/front-end.ts'
 import { StatementText } from '../../../sql/parsed-statement.ts'
 import { queryTypeOf } from '../../../sql/statements/query-type.ts'
@@ -195,11 +196,27 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
     return {
       ...data,
       columns: data.columns.map((column) => ({ ...column, name: named(column.name) })),
-      tables: data.tables.map((table) => ({ ...table, columns: table.columns.map(named) })),
+      tables: data.tables.map(({ paths, ...table }) => ({
+        ...table,
+        columns: table.columns.map(named),
+        ...(paths && {
+          paths: paths.map(({ views, columns }) => ({ views: cleanAll(views), columns: columns.map(named) })),
+        }),
+      })),
+      ...(data.views && {
+        views: data.views.map((view) => ({ ...view, columns: view.columns.map(named), via: cleanAll(view.via) })),
+      }),
       stages: data.stages.map(stage),
       warnings: warnings(data.warnings),
       ...(data.outline && { outline: outline(data.outline) }),
+      ...(data.fingerprint && { fingerprint: fingerprint(data.fingerprint) }),
     }
+  }
+
+  /** Names that are secrets are part of the shape, and a hash would let a reader test guesses. */
+  const fingerprint = (made: Fingerprint): Fingerprint => {
+    const query = clean(made.query)
+    return query === made.query ? made : fingerprintOfShape(query)
   }
 
   const warnings = (raised: Planned['warnings']): Planned['warnings'] =>

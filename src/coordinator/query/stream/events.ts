@@ -89,12 +89,32 @@ export const tableAccessSchema = z.object({
   table: z.string(),
   columns: z.array(z.string()),
   mode: z.enum(['READ', 'WRITE']),
+  paths: z
+    .array(z.object({ views: z.array(z.string()), columns: z.array(z.string()) }))
+    .optional()
+    .describe(
+      'Chains of views through which the statement reads the table, the outermost first, as `catalog.schema.view`; an entry without views is the statement itself. Absent if there is no view, and in events of earlier versions',
+    ),
   snapshot: z
     .string()
     .optional()
     .describe(
       'Names the rows of a table that is read: the text differs as soon as the rows may differ. Absent if this is unknown, and in events of earlier versions',
     ),
+})
+
+const viewAccessSchema = z.object({
+  catalog: z.string(),
+  schema: z.string(),
+  view: z.string(),
+  columns: z.array(z.string()),
+  via: z.array(z.string()).describe('Views that name it, the outermost first; empty if the statement names it'),
+})
+
+export const fingerprintSchema = z.object({
+  version: count.describe('Version of the algorithm: only hashes of one version can be compared'),
+  hash: z.string().describe('32 hex digits'),
+  query: z.string().describe('The first 4,096 characters of the statement with `?` in place of literals'),
 })
 
 /** A node of the plan as EXPLAIN shows it. */
@@ -285,6 +305,10 @@ export const queryEventSchemas = {
       updateType: z.string().optional(),
       columns: z.array(resultColumnSchema),
       tables: z.array(tableAccessSchema),
+      views: z
+        .array(viewAccessSchema)
+        .optional()
+        .describe('Views that the statement reads; absent if there are none, and in events of earlier versions'),
       stages: z.array(plannedStageSchema),
       outline: planOutlineSchema.optional(),
       ordered: z.boolean(),
@@ -314,6 +338,11 @@ export const queryEventSchemas = {
       routed: routedSchema
         .optional()
         .describe('Where the statement runs, and why; absent where no clusters are configured'),
+      fingerprint: fingerprintSchema
+        .optional()
+        .describe(
+          'Shape of the statement: equal for statements that differ only in literals. Absent if it is nested too deeply, and in events of earlier versions',
+        ),
       lineage: lineageSchema
         .optional()
         .describe(

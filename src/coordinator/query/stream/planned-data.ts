@@ -3,6 +3,7 @@ import type { PlanNode } from '../../../planner/planned-statement.ts'
 import { makePlan, resultStage, type QueryPlan, type Stage } from '../../../planner/query-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { ROOT_STAGE } from '../../../shared/ids.ts'
+import type { Fingerprint } from '../../../sql/fingerprint.ts'
 import type { FrontEndTimes, Lineage, LineageSource, ResultColumn, Warning } from '../../../sql/front-end.ts'
 import type { QueryEventOf } from './events.ts'
 
@@ -15,6 +16,7 @@ export interface PlanFacts {
   readonly plan?: QueryPlan | undefined
   readonly columns: readonly ResultColumn[]
   readonly tables: Planned['tables']
+  readonly views?: Planned['views']
   /** Parsing, analysis and rendering together, where they are not measured separately. */
   readonly analysisNanos: number
   readonly planningNanos: number
@@ -25,6 +27,7 @@ export interface PlanFacts {
   readonly outline?: PlanNode
   readonly write?: Planned['write']
   readonly routed?: Planned['routed']
+  readonly fingerprint?: Fingerprint | undefined
   readonly lineage?: Planned['lineage'] | undefined
   /** The properties that the statement sets for itself. */
   readonly properties?: Readonly<Record<string, string>> | undefined
@@ -39,12 +42,13 @@ export type FileDigests = Readonly<Record<string, string>>
  * @param files in force at the analysis
  */
 export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {}): Planned {
-  const { updateType, outline, write, routed, properties, lineage } = facts
+  const { views = [], updateType, outline, write, routed, properties, fingerprint, lineage } = facts
   return {
     queryType: facts.queryType,
     route: facts.plan?.route ?? 'coordinator',
     columns: facts.columns.map((column) => ({ ...column, lineage: [...column.lineage] })),
     tables: facts.tables,
+    ...(views.length > 0 && { views }),
     stages: (facts.plan?.stages ?? []).map((stage) => ({
       id: stage.id,
       distribution: stage.distribution,
@@ -69,6 +73,7 @@ export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {
     ...(write === undefined ? {} : { write }),
     ...(routed === undefined ? {} : { routed }),
     ...(properties === undefined ? {} : { sessionProperties: { ...properties } }),
+    ...(fingerprint === undefined ? {} : { fingerprint }),
     ...(lineage === undefined ? {} : { lineage }),
     ...(Object.keys(files).length === 0 ? {} : { files }),
   }

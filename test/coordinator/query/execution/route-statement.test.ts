@@ -64,7 +64,7 @@ function routeOf(sql: string, { rules = [], tables, cluster, later, there = HERE
   const session = { source: 'cli', clientTags: [], properties: {}, preparedStatements: {} }
   return routeStatement(delegation as Delegation, {
     submission: { text: new StatementText(sql), session } as unknown as RoutedQuery['submission'],
-    survey: surveyOf(new StatementText(sql)),
+    survey: surveyOf(new StatementText(sql), {}),
     identity: { user: 'bob', groups: [] } as Partial<Identity> as Identity,
     resourceGroup: 'all',
     rightsOf: access && ((user) => access.objects({ user, groups: [] })),
