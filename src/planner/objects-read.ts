@@ -21,7 +21,7 @@ interface FoundTable extends Pick<TableRead, 'catalog' | 'schema' | 'table'> {
  * @param needed the columns that the query computes or reads
  * @param asked those of them that do not serve rules only
  */
-export function tablesRead(
+export function readTables(
   scans: readonly ReadScan[],
   needed: ReadonlySet<ColumnId>,
   asked: ReadonlySet<ColumnId>,
@@ -58,7 +58,7 @@ export function tablesRead(
 }
 
 /** Each view once for each chain of views that leads to it, with the columns that the statement itself reads. */
-export function viewsRead(
+export function readViews(
   { views, ofRules }: Pick<BoundQuery, 'views' | 'ofRules'>,
   needed: ReadonlySet<ColumnId>,
   asked: ReadonlySet<ColumnId>,

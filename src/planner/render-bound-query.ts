@@ -9,7 +9,7 @@ import { scanConditions, type ScanHints } from './pushdown/scan-conditions.ts'
 import { withQuestions } from './pushdown/scan-questions.ts'
 import { queryShape } from './shape.ts'
 import type { RenderedQuery } from './planned-statement.ts'
-import { tablesRead, viewsRead } from './objects-read.ts'
+import { readTables, readViews } from './objects-read.ts'
 
 /**
  * Decides what the query asks its connectors and which columns it reads, and renders the result as one SELECT of
@@ -35,8 +35,8 @@ export function renderBoundQuery(bound: BoundQuery): RenderedQuery {
       ...scanOf(scan, read, hints.get(scan)),
       ...(scan.columns.some(({ id }) => bound.ofRules.has(id)) && { ofRule: true }),
     })),
-    reads: tablesRead(scans, needed, asked),
-    views: viewsRead(bound, needed, asked),
+    reads: readTables(scans, needed, asked),
+    views: readViews(bound, needed, asked),
     wire,
     ...shape,
     streams: shape.streams && !bound.wholeTable,

@@ -69,7 +69,7 @@ describe('The fingerprint of a statement', () => {
     expect(made(`SELECT ${'a, '.repeat(3000)}a FROM t`).query).toHaveLength(4096)
   })
 
-  it('of EXECUTE is the fingerprint of the executed statement', () => {
+  it('equals that of the executed statement for EXECUTE', () => {
     const prepared = { p: 'SELECT a FROM t WHERE a = ? AND b = 3' }
     const plain = made('SELECT a FROM t WHERE a = 1 AND b = 2')
     expect(made('EXECUTE p USING 5', prepared)).toEqual(plain)

@@ -111,7 +111,7 @@ const viewAccessSchema = z.object({
   via: z.array(z.string()).describe('Views that name it, the outermost first; empty if the statement names it'),
 })
 
-export const fingerprintSchema = z.object({
+const fingerprintSchema = z.object({
   version: count.describe('Version of the algorithm: only hashes of one version can be compared'),
   hash: z.string().describe('32 hex digits'),
   query: z.string().describe('The first 4,096 characters of the statement with `?` in place of literals'),
