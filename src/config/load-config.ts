@@ -61,6 +61,7 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
       ? {}
       : { resourceGroupsFile: resolve(parsed.data.resourceGroupsFile) }),
     ...(parsed.data.routingRulesFile === undefined ? {} : { routingRulesFile: resolve(parsed.data.routingRulesFile) }),
+    ...(parsed.data.pricesFile === undefined ? {} : { pricesFile: resolve(parsed.data.pricesFile) }),
     ...(parsed.data.clustersDir === undefined ? {} : { clustersDir: resolve(parsed.data.clustersDir) }),
   }
   checkTogether(config)

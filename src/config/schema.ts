@@ -394,6 +394,9 @@ export const configSchema = z.strictObject({
   routingRulesFile: optionalText(
     'Where statements run, here or at clusters of Trino: a file of routing rules (JSON). Read again when it changes',
   ),
+  pricesFile: optionalText(
+    'Prices of CPU time, bytes and clusters for the costs in `system.history` (JSON). Read again when it changes',
+  ),
   clustersDir: optionalText(
     'Folder of the clusters for delegated statements: a file `<name>.json` for each cluster. Read again when it changes',
   ),

@@ -1286,6 +1286,14 @@ const acts: Record<SettingName, Act> = {
       )
     },
   },
+  pricesFile: {
+    value: () => at('prices.json'),
+    see() {
+      writeFileSync(at('prices.json'), '{ "currency": "EUR", "periods": [\n{ "from": "today" }] }')
+      const config = loadConfig(['--prices-file', at('prices.json'), '--data-dir', at('priced')], {})
+      expect(() => wireAccess({ config, secret: SECRET })).toThrow(/prices\.json: line 2: periods, 1, from: /)
+    },
+  },
   clustersDir: strict.act(
     () => at('clusters'),
     async ({ url }) => {

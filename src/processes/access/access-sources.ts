@@ -27,6 +27,7 @@ export type SourceName =
   | 'token_key'
   | 'token_keys'
   | 'clusters'
+  | 'prices'
 
 export interface AccessTelemetry {
   readonly logger: Logger

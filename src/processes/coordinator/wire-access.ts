@@ -48,7 +48,8 @@ import { systemClock as clock } from '../../shared/clock.ts'
 import type { KeptTexts } from '../child-life.ts'
 import { limitOwners, type LimitOwnerOf } from '../../shared/limit-owner.ts'
 import type { Meters } from '../../telemetry/meters.ts'
-import { readRulesInSlices } from '../../security/rules/read-rules.ts'
+import { pricesSchema, type Prices } from '../../readmodels/history/prices.ts'
+import { readRulesInSlices, readStrictJson } from '../../security/rules/read-rules.ts'
 import { accessRulesOf, parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
 import type { WatchedFiles } from '../../security/watched-files.ts'
 import type { CertificateNews } from '../tls-identity.ts'
@@ -81,6 +82,7 @@ export interface Access {
   readonly propertyRules: (() => PropertyRules) | undefined
   /** The rules that choose where a statement runs, by the current file; undefined without such a file. */
   readonly routingRules: (() => RoutingRules) | undefined
+  readonly prices: (() => Prices) | undefined
   /** The clusters of the current files; undefined without `clustersDir`. */
   readonly clusters: (() => ClusterFiles) | undefined
   /** The label of a group in metrics. */
@@ -158,6 +160,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
   const properties = propertyRulesOf(config, sources, fileKey, () => observed.telemetry)
   const routing = routingRulesOf(config, sources, fileKey)
   const clusters = clustersOf(config, sources)
+  const prices = pricesOf(config, sources)
   const keys = createKeysInForce()
   const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources, keys)
   const logIns = configured
@@ -188,6 +191,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
     groupRules: groups && (() => groups.value),
     propertyRules: properties && (() => properties.value),
     routingRules: routing && (() => routing.value),
+    prices: prices && (() => prices.value),
     clusters: clusters && (() => clusters.value),
     groupLabel: (group) => (groups ? groupLabel(groupPath(group), groups.value.rootGroups) : group),
     filesInForce: sources.inForce,
@@ -362,6 +366,15 @@ function routingRulesOf(
     setting: 'routingRulesFile',
     recorded: true,
     entries: ({ rules }) => rules.length,
+  })
+}
+
+function pricesOf({ pricesFile: path }: Config, sources: AccessSources): WatchedFiles<Prices> | undefined {
+  if (path === undefined) return undefined
+  return sources.follow('prices', path, (text) => readStrictJson(text, pricesSchema), {
+    setting: 'pricesFile',
+    recorded: true,
+    entries: ({ periods }) => periods.length,
   })
 }
 

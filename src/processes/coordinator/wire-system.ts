@@ -38,6 +38,7 @@ export function systemSourcesOf(
     history: createHistorySource({
       ...shared,
       moments: history,
+      prices: access.prices,
       files: archiveOf(logId),
       queue: createHistoryReadQueue({ atOnce: HISTORY_READS, waitMs, what: 'The history' }),
       onError: warn('The history could not be read'),

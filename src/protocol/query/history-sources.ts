@@ -15,7 +15,8 @@ import {
   type HistoryMoments,
   type HistoryValue,
 } from '../../readmodels/history/read-history.ts'
-import { archivedStatement, historyStatement, type HistorySight } from '../../readmodels/history/statement.ts'
+import type { Prices } from '../../readmodels/history/prices.ts'
+import { archivedStatement, historyStatement, type HistoryReader } from '../../readmodels/history/statement.ts'
 import { historyViews, isHistoryView, type HistoryViewName } from '../../readmodels/history/tables.ts'
 import { ARCHIVED_COLUMNS, storedEvent, STORED_COLUMNS } from '../../readmodels/query-events/queries.ts'
 import type { Authorize } from '../../security/authorization.ts'
@@ -27,9 +28,7 @@ import type { HistoryReadQueue } from './history-read-queue.ts'
 type Page = readonly (readonly HistoryValue[])[]
 
 /** The user who reads. */
-interface HistoryViewer {
-  /** Absent where the user may see all queries. */
-  readonly sight: HistorySight
+interface HistoryViewer extends HistoryReader {
   readonly seesEnder: SeesEnder
 }
 
@@ -42,6 +41,8 @@ export interface HistorySourceDeps {
   readonly ownWritesWaitMs: number
   readonly authorize: Authorize
   readonly queue: HistoryReadQueue
+  /** The prices in force. @default none */
+  readonly prices?: (() => Prices) | undefined
   /** Called with the reason of a failed read; the statement gets another message. */
   readonly onError?: (error: unknown) => void
 }
@@ -58,6 +59,7 @@ export function createHistorySource({
   ownWritesWaitMs,
   authorize,
   queue,
+  prices,
   onError,
 }: HistorySourceDeps) {
   return {
@@ -68,7 +70,7 @@ export function createHistorySource({
       try {
         await projection.barrier(ownWritesWaitMs)
         const { filter } = await seenBy(asker, authorize, read)
-        const viewer = { sight: filter.seen, seesEnder: enderSeenBy(asker, authorize) }
+        const viewer = { sight: filter.seen, prices: prices?.(), seesEnder: enderSeenBy(asker, authorize) }
         moment = await moments()
         yield* readParts({ moment, files, viewer }, viewOf(table), question, columns)
       } catch (error) {
@@ -183,25 +185,25 @@ const LONG: ReadonlySet<string> = new Set(['query', 'error_message', 'data', 'ob
 
 /** Rows in the read models. */
 async function* readHot(
-  { moment, viewer: { sight, seesEnder } }: Parts,
+  { moment, viewer }: Parts,
   table: HistoryViewName,
   question: ScanQuestion,
   columns: readonly string[],
 ): AsyncGenerator<Page> {
   const made = makesData(table, question, columns)
   const asked = made ? columns.filter((column) => column !== 'data') : columns
-  const statement = historyStatement(table, question, asked, sight, made ? STORED_COLUMNS : [])
+  const statement = historyStatement(table, question, asked, viewer, made ? STORED_COLUMNS : [])
   const rowsAtATime = isLong(question, columns) ? PAGE.texts : PAGE.rows
   for await (const rows of moment.pages(statement, rowsAtATime))
     yield rows.map((row) => {
       const values = statement.types.map((type, i) => historyValue(row[i], type))
-      return made ? withData(values, row.slice(asked.length), columns, seesEnder) : values
+      return made ? withData(values, row.slice(asked.length), columns, viewer.seesEnder) : values
     })
 }
 
 /** Rows that have left the read models. */
 async function* readArchived(
-  { moment, files, viewer: { sight, seesEnder } }: Parts,
+  { moment, files, viewer }: Parts,
   periods: readonly QueriesPeriod[],
   table: HistoryViewName,
   question: ScanQuestion,
@@ -209,11 +211,11 @@ async function* readArchived(
 ): AsyncGenerator<Page> {
   const made = makesData(table, question, columns)
   const asked = made ? columns.filter((column) => column !== 'data') : columns
-  const statement = archivedStatement(table, question, asked, sight, made ? ARCHIVED_COLUMNS : [])
+  const statement = archivedStatement(table, question, asked, viewer, made ? ARCHIVED_COLUMNS : [])
   for await (const rows of readFiles(files, statement, periods, moment.archived.forgotten))
     yield rows.map((row) => {
       const values = statement.types.map((type, i) => archivedValue(row[i], type))
-      return made ? withData(values, row.slice(asked.length), columns, seesEnder) : values
+      return made ? withData(values, row.slice(asked.length), columns, viewer.seesEnder) : values
     })
 }
 

@@ -9,6 +9,7 @@ import type {
 import type { ArchivedName } from '../archive/archived-tables.ts'
 import type { SeenQueries } from '../queries/queries.ts'
 import { DUCKDB, POSTGRES, type Bind, type Dialect } from './dialect.ts'
+import { costText, type Prices } from './prices.ts'
 import {
   historyViews,
   isHistoryView,
@@ -31,6 +32,13 @@ export type AnswerType = HistoryColumn['type'] | 'date'
 /** The user's rights to queries; undefined when the user sees everything. */
 export type HistorySight = SeenQueries | undefined
 
+/** What decides about an answer besides the question. */
+export interface HistoryReader {
+  readonly sight: HistorySight
+  /** Absent: costs are NULL. */
+  readonly prices?: Prices | undefined
+}
+
 /**
  * Translates a question into SQL over the read models. All values from outside are parameters.
  * @param columns of the table, or of the answer's groups
@@ -40,7 +48,7 @@ export function historyStatement(
   table: HistoryViewName,
   question: ScanQuestion,
   columns: readonly string[],
-  sight: HistorySight,
+  reader: HistoryReader,
   beside: readonly string[] = [],
 ): HistoryStatement {
   const values: (string | readonly string[])[] = []
@@ -48,7 +56,7 @@ export function historyStatement(
     table,
     question,
     columns,
-    { sight, bind: (value) => `$${values.push(value)}`, dialect: POSTGRES, reads: new Set() },
+    { ...reader, bind: (value) => `$${values.push(value)}`, dialect: POSTGRES, reads: new Set() },
     beside,
   )
   return { text, values, types }
@@ -64,18 +72,17 @@ export function archivedStatement(
   table: HistoryViewName,
   question: ScanQuestion,
   columns: readonly string[],
-  sight: HistorySight,
+  reader: HistoryReader,
   beside: readonly string[] = [],
 ): ArchivedStatement {
   const values: (string | readonly string[])[] = []
   const reads = new Set<ArchivedName>()
   const bind = (value: string | readonly string[]): string => `$${values.push(value)}`
-  const { text, types } = selectText(table, question, columns, { sight, bind, dialect: DUCKDB, reads }, beside)
+  const { text, types } = selectText(table, question, columns, { ...reader, bind, dialect: DUCKDB, reads }, beside)
   return { text, values, types, reads }
 }
 
-interface Selecting {
-  readonly sight: HistorySight
+interface Selecting extends HistoryReader {
   readonly bind: Bind
   readonly dialect: Dialect
   /** Receives the names of the tables that are read. */
@@ -96,8 +103,9 @@ function selectText(
   const columnOf = (name: string): HistoryColumn => {
     if (!Object.hasOwn(view.columns, name))
       throw new Error(`The history has no column ${JSON.stringify(name)} in ${table}`)
-    return view.columns[name]!
+    return priced(view.columns[name]!)
   }
+  const priced = pricedColumns(selecting)
   const conditions = [
     ...(view.where === undefined ? [] : [view.where]),
     ...(sight ? [ownedBy(view.owner, sight, selecting)] : []),
@@ -132,6 +140,20 @@ function selectText(
 }
 
 type ColumnOf = (name: string) => HistoryColumn
+
+/** Gives columns of prices their SQL. Each is made once, so that a select and its GROUP BY have the same text. */
+function pricedColumns({ prices, dialect, bind }: Selecting): (column: HistoryColumn) => HistoryColumn {
+  const made = new Map<NonNullable<HistoryColumn['priced']>, string>()
+  return (column) => {
+    const { priced, type } = column
+    if (!priced || !prices) return column
+    const sql =
+      made.get(priced) ??
+      (priced === 'cost' ? costText(prices, dialect, bind) : dialect.cast(bind(prices.currency), type))
+    made.set(priced, sql)
+    return { ...column, sql, archived: sql }
+  }
+}
 
 interface Answer {
   readonly name: string

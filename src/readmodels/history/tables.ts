@@ -17,6 +17,8 @@ export interface HistoryColumn {
   readonly indexed?: number
   /** SQL over the archive's files, which have more columns than the tables. */
   readonly archived?: string
+  /** Made from the prices of the configuration. Its `sql` holds where there are none. */
+  readonly priced?: 'cost' | 'currency'
 }
 
 /** A table of the history, defined over the read models. */
@@ -147,6 +149,8 @@ export const historyViews = {
           },
           indexed: { user_name: 200, app: 100 },
         }),
+        cost: column('double precision')('null::double precision', { archived: 'null::double', priced: 'cost' }),
+        currency: text('null::text', { archived: 'null::varchar', priced: 'currency' }),
         // The name that OpenMetadata reads.
         end: time('q.ended_at'),
         original_user: text(`(q.details->'session'->>'originalUser')`, { indexed: 200, archived: 'q.original_user' }),

@@ -189,8 +189,7 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/\btableau\b/i, 'tableau'],
   [/power ?bi\b|\bMicrosoft\.Mashup/i, 'power-bi'],
   [/\blooker\b/i, 'looker'],
-  [/^quipu (console|replay)$/, 'quipu'],
-  [/^quipu$/, 'quipu'],
+  [/^quipu(?: (?:query|console|replay))?$/, 'quipu'],
   [/^(?:trino|presto)-cli\b/i, 'trino-cli'],
   [/\bsqlalchemy\b/i, 'sqlalchemy'],
 ]

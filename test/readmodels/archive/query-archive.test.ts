@@ -280,7 +280,7 @@ it('The query archiving runs once for two concurrent calls, and a concurrent rea
   expect(done.flat()).toMatchObject([{ queries: ENDED - 4 }])
   expect(moment.archived.periods).toEqual([])
   const ofThen: unknown[] = []
-  const statement = historyStatement('queries', { terms: [] }, ['query_id'], undefined)
+  const statement = historyStatement('queries', { terms: [] }, ['query_id'], { sight: undefined })
   for await (const rows of moment.pages(statement, 3)) ofThen.push(...rows)
   expect(ofThen).toHaveLength(ENDED + 1)
   await moment.end()

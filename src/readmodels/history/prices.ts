@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import type { Bind, Dialect } from './dialect.ts'
+
+const price = z.number().min(0)
+
+const periodSchema = z.strictObject({
+  /** The prices hold for queries that were created at or after this. */
+  from: z.iso.datetime({ offset: true }),
+  cpuSecond: price.default(0),
+  terabyteScanned: price.default(0),
+  /** An hour of a delegated query's execution, at any cluster that `clusterHours` does not name. */
+  clusterHour: price.default(0),
+  clusterHours: z.record(z.string(), price).default({}),
+})
+
+/** The file of prices. */
+export const pricesSchema = z.strictObject({
+  currency: z.string().min(1).max(20),
+  periods: z
+    .array(periodSchema)
+    .min(1)
+    .superRefine((periods, context) => {
+      for (const [i, { from }] of periods.entries())
+        if (i > 0 && Date.parse(from) <= Date.parse(periods[i - 1]!.from))
+          context.addIssue({ code: 'custom', message: 'The period before it begins later', path: [i, 'from'] })
+    }),
+})
+export type Prices = z.output<typeof pricesSchema>
+
+/** Price of a byte: a terabyte has 10^12. */
+const TERABYTE = 1e12
+
+/**
+ * SQL for the cost of a query over `queries q`: its CPU time, the bytes that it read, and for a delegated query the time
+ * that it ran at a cluster, each by the prices of the time when it was created. NULL before the first period.
+ */
+export function costText({ periods }: Prices, dialect: Dialect, bind: Bind): string {
+  const number = (value: number): string => dialect.cast(bind(String(value)), 'double precision')
+  const branches = periods.toReversed().map(({ from, cpuSecond, terabyteScanned, clusterHour, clusterHours }) => {
+    const named = Object.entries(clusterHours).map(([name, hour]) => `when ${bind(name)} then ${number(hour)}`)
+    const hour =
+      named.length > 0 ? `case q.cluster ${named.join(' ')} else ${number(clusterHour)} end` : number(clusterHour)
+    const cost = [
+      `coalesce(q.cpu_ms, 0) / 1000 * ${number(cpuSecond)}`,
+      `coalesce(q.raw_input_bytes, 0) * ${number(terabyteScanned / TERABYTE)}`,
+      `case when q.cluster is null then 0 else (coalesce(q.elapsed_ms, 0) - coalesce(q.queued_ms, 0)) / 3600000 * (${hour}) end`,
+    ]
+    return `when q.created_at >= ${dialect.cast(bind(new Date(from).toISOString()), 'timestamptz')} then ${cost.join(' + ')}`
+  })
+  return `(case ${branches.join(' ')} end)`
+}
