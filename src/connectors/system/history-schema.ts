@@ -10,6 +10,8 @@ export interface HistoryTable {
   readonly columns: SystemColumns
   /** Columns that questions may be about. */
   readonly answers: readonly string[]
+  /** The query of a view over the other tables; absent for a table with rows of its own. */
+  readonly view?: string
 }
 
 /** The tables of the schema `history`, by name. */
@@ -47,19 +49,15 @@ export function historySchema(catalog: string, tables: HistoryTables, source: ()
   return {
     name: NAME,
     tables: (): SchemaTableName[] =>
-      [...tables.keys()].map((table) => ({ schema: NAME, table, kind: 'TABLE' as const })),
+      [...tables].map(([table, { view }]) => ({ schema: NAME, table, kind: view === undefined ? 'TABLE' : 'VIEW' })),
     table(table: string): ConnectorTable | undefined {
       const known = tables.get(table)
-      return (
-        known && {
-          schema: NAME,
-          table,
-          kind: 'TABLE',
-          handle: { schema: NAME, table },
-          columns: connectorColumns(known.columns),
-          answers: known.answers,
-        }
-      )
+      if (!known) return undefined
+      const { columns, answers, view: sql } = known
+      const named = { schema: NAME, table, handle: { schema: NAME, table }, columns: connectorColumns(columns) }
+      if (sql === undefined) return { ...named, kind: 'TABLE', answers }
+      // The view shows the rows that its reader may see.
+      return { ...named, kind: 'VIEW', view: { sql, catalog, schema: NAME, runAsInvoker: true } }
     },
     split: (table: string, question: ScanQuestion = EVERYTHING): ConnectorSplit => ({
       catalog,

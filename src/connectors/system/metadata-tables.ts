@@ -60,4 +60,12 @@ export const metadataTables = {
     type: 'varchar',
     description: 'varchar',
   },
+  /** Not in Trino: what the catalogs know about the sizes of their tables. */
+  table_sizes: {
+    catalog_name: 'varchar',
+    schema_name: 'varchar',
+    table_name: 'varchar',
+    row_count: 'double',
+    bytes: 'double',
+  },
 } as const satisfies Record<string, SystemColumns>

@@ -156,6 +156,25 @@ async function rowsOf(
   }
 }
 
+/** The sizes of a catalog's tables; those of another server are not known. */
+async function sizeRows(connector: Connector, wanted: Wanted): Promise<SystemRow[]> {
+  if (connector.remote) return []
+  const rows: SystemRow[] = []
+  for (const { schema, table: name, kind } of await namedTables(connector, wanted, COMMENTED)) {
+    if (kind === 'VIEW' || schema === 'information_schema') continue
+    const table = await connector.getTable(schema, name).catch(() => undefined)
+    const sizes = table && (await connector.getStatistics(table.handle).catch(() => undefined))
+    rows.push({
+      catalog_name: connector.catalog,
+      schema_name: schema,
+      table_name: name,
+      row_count: sizes?.rows ?? null,
+      bytes: sizes?.bytes ?? null,
+    })
+  }
+  return rows
+}
+
 const COMMENTED = { catalog: 'catalog_name', schema: 'schema_name', table: 'table_name' } as const
 
 async function metadataRows(
@@ -189,6 +208,12 @@ async function metadataRows(
             })),
           )
         },
+      })
+    case 'table_sizes':
+      return overCatalogs(catalogs, wanted, {
+        column: COMMENTED.catalog,
+        onLeftOut,
+        rowsOf: (connector) => sizeRows(connector, wanted),
       })
     // No connector declares properties, and there are no materialized views.
     case 'analyze_properties':

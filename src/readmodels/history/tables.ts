@@ -1,6 +1,7 @@
 import type { ArchivedName } from '../archive/archived-tables.ts'
 import { columnsReadTable, operatorsTable, queriesTable, tableAccessTable, tasksTable } from '../queries/tables.ts'
 import { queryEventsTable } from '../query-events/table.ts'
+import { historyQuestions } from './questions.ts'
 import { splitColumn, type Columns, type ReadModelTable } from '../table.ts'
 
 /** How a column of the history is read from the read models. */
@@ -294,6 +295,7 @@ interface SystemTable {
   readonly columns: Readonly<Record<string, string>>
   /** Columns that questions may be about: all except lists, and except an event's data, which depends on the user. */
   readonly answers: readonly string[]
+  readonly view?: string
 }
 
 const trinoTypes = {
@@ -318,6 +320,9 @@ function historyTable(name: HistoryViewName): SystemTable {
 }
 
 /** The history as the catalog `system` shows it: everything in the record, of any age. Times are UTC. */
-export const historyTables: ReadonlyMap<string, SystemTable> = new Map(
-  Object.keys(historyViews).map((name) => [name, historyTable(name as HistoryViewName)]),
-)
+export const historyTables: ReadonlyMap<string, SystemTable> = new Map([
+  ...Object.keys(historyViews).map((name) => [name, historyTable(name as HistoryViewName)] as const),
+  ...Object.entries(historyQuestions).map(
+    ([name, { columns, sql }]) => [name, { columns, answers: [], view: sql }] as const,
+  ),
+])

@@ -15,6 +15,8 @@ export const queryListRow = queriesTable.row.omit({
   last_sequence: true,
   epoch: true,
   normalized_query: true,
+  cache_key: true,
+  queued_reason: true,
   details: true,
 })
 export type QueryListRow = z.output<typeof queryListRow>

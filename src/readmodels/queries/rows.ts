@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto'
+import { readsForRules } from '../../execution/api/fragment.ts'
 import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import { groupOfQuery, remoteOf, type KnownQuery, type TaskRecord } from '../../coordinator/query/stream/state.ts'
 import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
@@ -118,6 +120,8 @@ export function queryRow(query: KnownQuery, position: StreamPosition): QueryRow 
     remote_address: text(session.remoteUserAddress),
     fingerprint: fingerprintText(planned?.fingerprint),
     normalized_query: text(planned?.fingerprint?.query),
+    cache_key: planned ? cacheKey(created, planned) : null,
+    queued_reason: text(query.queued?.reason),
     partial: finished?.partial ?? false,
     result_lost: query.lostTokens.length > 0,
     incomplete: position.incomplete,
@@ -265,6 +269,26 @@ export function tableAccessRows(query: KnownQuery): TableAccessRow[] {
       via: views.length > 0 ? storableJson(views) : null,
     }
   })
+}
+
+/** Words that make a result depend on more than the rows that it reads. */
+const CHANGING = /\b(?:now|rand|random|uuid|shuffle|localtime\w*|current_\w+|tablesample)\b/i
+
+/**
+ * A digest of the statement, its session and the versions of the tables that it read. A later query with the same key
+ * could have been answered from a cache. NULL where a version is unknown, and where access rules read a table: the
+ * digest would show when the rows of that table change.
+ */
+function cacheKey(created: KnownQuery['created'], planned: NonNullable<KnownQuery['planned']>): string | null {
+  const { sql, redacted, session } = created
+  const read = planned.tables.filter(({ mode }) => mode === 'READ')
+  const isKnown = planned.stages.every(({ withheld, fragment }) => !withheld && !(fragment && readsForRules(fragment)))
+  if (redacted || planned.write || !isKnown || read.length === 0 || CHANGING.test(sql)) return null
+  if (read.some(({ snapshot }) => snapshot === undefined)) return null
+  const { catalog, schema, timeZone, properties, preparedStatements } = session
+  const versions = read.map((one) => JSON.stringify([one.catalog, one.schema, one.table, one.snapshot]))
+  const key = [sql, catalog, schema, timeZone, properties, preparedStatements, versions.toSorted()]
+  return hash('sha256', JSON.stringify(key)).slice(0, 32)
 }
 
 /** The hash with the version of its algorithm, so that hashes of other versions differ. */

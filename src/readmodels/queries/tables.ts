@@ -65,6 +65,8 @@ export const queriesTable = defineTable('queries', ['query_id'], {
   remote_address: 'text null',
   fingerprint: 'text null',
   normalized_query: 'text null',
+  cache_key: 'text null',
+  queued_reason: 'text null',
   partial: 'boolean',
   result_lost: 'boolean',
   incomplete: 'boolean',
