@@ -6,7 +6,7 @@ import type { Query } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
 import { printExpression } from '../syntax/printer.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import { errorAt, type AnalysisContext, type AnalyzedQuery, type Parameters, type ReadView } from './context.ts'
+import { errorAt, type AnalysisContext, type AnalyzedQuery, type Parameters } from './context.ts'
 import { verifyCorrelated } from './correlation.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { analyzeExpression } from './expressions.ts'
@@ -16,7 +16,7 @@ import { analyzePeriod, pointOf } from './table-points.ts'
 import { checkReads, withNewRowFilter } from './table-policies.ts'
 import type { PeriodReader, ResolvedMetadata, ResolveOptions, TableName } from './resolve.ts'
 import type { Field } from './scope.ts'
-import type { ColumnId, Expr } from './tree.ts'
+import type { ColumnId, Expr, ReadView } from './tree.ts'
 
 export interface QueryAnalysis extends AnalyzedQuery {
   /** The sources of scan columns: `catalog.schema.table.column`. */

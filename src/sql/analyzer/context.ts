@@ -11,17 +11,7 @@ import type { SqlType } from '../types/sql-type.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { ResolvedMetadata } from './resolve.ts'
 import type { Field, Scope } from './scope.ts'
-import type { ColumnId, Expr, GroupingExpr, LambdaArgumentExpr, RelationNode, Routine } from './tree.ts'
-
-/** A view that the statement reads. */
-export interface ReadView {
-  readonly catalog: string
-  readonly schema: string
-  readonly table: string
-  /** The views that name it, the outermost first; empty if the statement names it itself. */
-  readonly via: readonly string[]
-  readonly columns: readonly { readonly id: ColumnId; readonly name: string }[]
-}
+import type { ColumnId, Expr, GroupingExpr, LambdaArgumentExpr, ReadView, RelationNode, Routine } from './tree.ts'
 
 /** State shared by all parts of the analysis of one text. */
 export interface AnalysisContext extends StatementInput<ResolvedMetadata> {

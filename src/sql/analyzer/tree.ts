@@ -71,6 +71,16 @@ export interface ScanNode {
   readonly rowIds?: readonly { readonly id: ColumnId; readonly name: string }[]
 }
 
+/** A view that the statement reads. */
+export interface ReadView {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+  /** The views that name it, the outermost first; empty if the statement names it itself. */
+  readonly via: readonly string[]
+  readonly columns: readonly { readonly id: ColumnId; readonly name: string }[]
+}
+
 /** Has at least one row. A SELECT without FROM is one row without columns. */
 export interface ValuesNode {
   readonly kind: 'values'
