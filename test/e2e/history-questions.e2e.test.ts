@@ -83,7 +83,7 @@ describe('The questions of docs/questions.md', () => {
 
   it('show who read what, through which view, and what nobody read', { timeout: 240_000 }, async () => {
     const readers = await answer('Readers of a column: directly or through which view, masked or not')
-    expect(readers.map(({ last, ...row }) => row)).toEqual([
+    expect(readers.map(({ last: _last, ...row }) => row)).toEqual([
       { user: 'bob', access: 'DIRECT', views: null, masked: false, queries: 3 },
       { user: 'carol', access: 'VIEW', views: ['memory.default.dear'], masked: false, queries: 1 },
     ])
