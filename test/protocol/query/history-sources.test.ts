@@ -15,6 +15,7 @@ import { createHistoryReadQueue } from '../../../src/protocol/query/history-read
 import { archiveQueries } from '../../../src/readmodels/archive/query-archive.ts'
 import { createParquetEngine } from '../../../src/readmodels/archive/parquet-engine.ts'
 import { historyTables } from '../../../src/readmodels/history/tables.ts'
+import { pricesSchema } from '../../../src/readmodels/history/prices.ts'
 import { createHistoryMoments } from '../../../src/readmodels/history/read-history.ts'
 import { allowAll, authorizeBy, posterOf, type Authorize } from '../../../src/security/authorization.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
@@ -52,6 +53,21 @@ const queries = Array.from({ length: 28 }, (_, i) => ({
   end: (['finished', 'failed', 'killed', 'open'] as const)[i % 4]!,
   sql: `SELECT ${i} /* ${['its', '100%', 'a_b\\', 'é😀'][i % 4]} */`,
 }))
+
+/** The prices double in the middle of the queries, some of which are archived. */
+const PRICES = pricesSchema.parse({
+  currency: 'EUR',
+  periods: [
+    { from: '2026-03-03T00:00:00Z', cpuSecond: 1, terabyteScanned: 1e9 },
+    {
+      from: '2026-03-05T00:00:00+01:00',
+      cpuSecond: 2,
+      terabyteScanned: 2e9,
+      clusterHour: 3,
+      clusterHours: { "it's": 4 },
+    },
+  ],
+})
 
 const item = (name: string) => `lake.shop.item.${name}`
 /** The tables and columns that each query reads, with their lineage. */
@@ -176,6 +192,7 @@ function sourceFor(authorize: Authorize): HistorySource {
     ownWritesWaitMs: 10_000,
     authorize,
     queue: createHistoryReadQueue({ atOnce: 3, waitMs: 60_000, what: 'The history' }),
+    prices: () => PRICES,
   })
 }
 
@@ -377,6 +394,23 @@ describe('system.history', () => {
       ['names', 'VIEW', ['lake.shop.all'], ['name']],
     ])
     await same(`SELECT access, count(*) FROM tables_read GROUP BY access`)
+  })
+
+  it('gives costs by the prices of the time of a query, in the tables and in the archive', async () => {
+    const { rows } = await same(
+      `SELECT CASE WHEN created < TIMESTAMP '2026-03-03 00:00:00 UTC' THEN 0 WHEN created < TIMESTAMP '2026-03-04 23:00:00 UTC' THEN 1 ELSE 2 END,
+         count(*), min(cost), max(cost), currency
+       FROM queries WHERE state = 'FINISHED' GROUP BY 1, currency ORDER BY 1`,
+    )
+    // 0.12 s of CPU and 10,240 bytes.
+    const cost = 0.12 + 10.24
+    expect(rows.map(([period, , least, most, currency]) => [period, least, most, currency])).toEqual([
+      [0, null, null, 'EUR'],
+      [1, cost, cost, 'EUR'],
+      [2, 2 * cost, 2 * cost, 'EUR'],
+    ])
+    await same(`SELECT currency, count(cost), max(cost) FROM queries WHERE cost > 11 GROUP BY currency`)
+    await same(`SELECT query_id, cost FROM queries ORDER BY cost DESC, query_id LIMIT 5`)
   })
 
   it('shows the progress and the outcome of each replay', async () => {
