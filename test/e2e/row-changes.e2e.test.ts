@@ -177,7 +177,7 @@ describe('Statements that change rows, columns and names', () => {
       readonly queryStats: Readonly<Record<string, unknown>>
     }
     console.log(
-      `MERGE of 10 M rows: peak memory ${String(queryStats['peakUserMemoryReservation'])}, spilled ${String(queryStats['spilledDataSize'])}`,
+      `MERGE of 10 M rows: peak memory ${String(queryStats['peakTotalMemoryReservation'])}, spilled ${String(queryStats['spilledDataSize'])}`,
     )
     expect(await answer('SELECT count(*), count(DISTINCT k), count_if(x = 0), count_if(x IS NULL) FROM large')).toEqual(
       [[14_500_000, 14_500_000, 4_500_000, 5_000_000]],

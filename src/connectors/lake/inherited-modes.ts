@@ -18,9 +18,8 @@ export function fileMode(folder: Pick<Stats, 'mode'>): number {
 /**
  * Makes one folder with the mode of its parent. An empty folder that exists already gets this mode too: the process that
  * made it may have been killed before it set the mode.
- * @returns false when the folder existed already
  */
-export async function makeFolderLikeParent(folder: string): Promise<boolean> {
+export async function makeFolderLikeParent(folder: string): Promise<void> {
   const made = await mkdir(folder).then(
     () => true,
     (error: unknown) => {
@@ -28,9 +27,12 @@ export async function makeFolderLikeParent(folder: string): Promise<boolean> {
       throw error
     },
   )
-  if (made || (await readdir(folder).catch(() => ['unreadable'])).length === 0)
-    await setMode(folder, await modeOf(dirname(folder)))
-  return made
+  const mode = await modeOf(dirname(folder))
+  if (made || ((await modeOf(folder)) !== mode && (await isEmpty(folder)))) await setMode(folder, mode)
+}
+
+async function isEmpty(folder: string): Promise<boolean> {
+  return (await readdir(folder).catch(() => ['unreadable'])).length === 0
 }
 
 /**
