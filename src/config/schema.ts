@@ -130,7 +130,10 @@ const timeouts = z.strictObject({
   verifiedPasswordMs: duration('How long a verified password is not verified again', 5 * minute),
   jwtClockSkewMs: duration('How far the clock of the issuer of tokens may differ', 30 * second),
   workerBeatMs: duration('Time between two announcements of a worker; a missed one makes the worker suspect', second),
-  clustersBeatMs: duration('Time between two checks of a cluster of `clustersDir`', 5 * second),
+  clustersBeatMs: duration(
+    'A cluster of `clustersDir` is checked twice in this time; a check without an answer in this time has failed',
+    5 * second,
+  ),
   workerFailedMs: duration('How long a worker may be silent before it counts as failed', 5 * second),
   workerForgetsMs: duration('How long a worker without contact to a coordinator keeps its tasks', 10 * minute),
   engineBeatMs: duration('Time between two beats of an engine', 250),
@@ -352,7 +355,7 @@ export const configSchema = z.strictObject({
   oauth2PrincipalField: textSetting('Claim with the name of the user', 'sub'),
   oauth2GroupsField: optionalText('Claim with the groups of the user'),
   passwordFile: optionalText(
-    'File with users and hashes of passwords, one on each line as in Trino: `user:hash`, with bcrypt or PBKDF2. Like the other files below, it is read again when it changes',
+    'File with users and hashes of passwords, one on each line as in Trino: `user:hash`, with bcrypt or PBKDF2 of SHA-1. PBKDF2 of SHA-256 is possible too, but not in Trino. Like the other files below, it is read again when it changes',
   ),
   ldapUrl: optionalText('Directory that verifies passwords, instead of a file: `ldaps://host:636`'),
   ldapUserBindPattern: optionalText(

@@ -210,6 +210,10 @@ class Names {
         const parts = partsOf(statement.object.name)
         return statement.object.entityKind === 'SCHEMA' ? this.#catalogOf(parts, 2) : this.#table(parts, this.#writes)
       }
+      case 'CreateFunction':
+        return this.#catalogOf(partsOf(statement.specification.name), 3)
+      case 'DropFunction':
+        return this.#catalogOf(partsOf(statement.name), 3)
       case 'SetSession':
       case 'ResetSession':
         return this.#catalogOf(partsOf(statement.name), 2)

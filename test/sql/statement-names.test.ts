@@ -33,6 +33,8 @@ describe('`namesIn` lists the tables that a statement reads and writes, and the 
     ['SHOW TABLES FROM c.s', [], [], ['c']],
     ['USE c.s', [], [], ['c']],
     ['SET SESSION lake.x = 1', [], [], ['lake']],
+    ['CREATE FUNCTION c.s.f(x bigint) RETURNS bigint RETURN x', [], [], ['c']],
+    ['DROP FUNCTION c.s.f(bigint)', [], [], ['c']],
     ['CALL c.s.p()', [], [], ['c']],
     ['EXPLAIN ANALYZE SELECT * FROM t', ['t'], [], []],
     ['EXECUTE P', ['other'], ['c.s.t'], ['c']],

@@ -15,9 +15,8 @@ export interface CheckResult {
 export interface ClusterChecks {
   /**
    * Starts the checks that are due.
-   * @param isSettled whether the health of the cluster is certain: then the cluster is checked once in each `beatMs`,
-   * else
-   *   five times as often
+   * @param isSettled whether the health of the cluster is certain: then the cluster is checked twice in each `beatMs`, else
+   *   five times
    */
   tick(clusters: readonly Cluster[], isSettled: (cluster: Cluster) => boolean): void
   stop(): void
@@ -38,8 +37,8 @@ interface Checked {
 
 /** The most checks of one cluster at the same time, for a cluster that accepts connections and does not answer. */
 const MOST_OPEN = 3
-/** How many times more often a cluster is checked while its health is uncertain. */
-const HURRY = 5
+/** How often a cluster is checked in each `beatMs`: while its health is certain, and while it is not. */
+const CHECKS = { settled: 2, hurry: 5 } as const
 
 export function createClusterChecks({ clock, beatMs, onResult }: ClusterChecksDeps): ClusterChecks {
   /** By the cluster object: a changed file makes a new object, which gets a new client. */
@@ -76,8 +75,8 @@ export function createClusterChecks({ clock, beatMs, onResult }: ClusterChecksDe
         const state = checked.get(cluster) ?? { http: createCheckClient(cluster), open: 0, startedAt: -Infinity }
         checked.set(cluster, state)
         // If an answer is late, the next check starts without it.
-        const isLate = state.open > 0 && now - state.startedAt >= beatMs / HURRY
-        const everyMs = isSettled(cluster) && !isLate ? beatMs : beatMs / HURRY
+        const isLate = state.open > 0 && now - state.startedAt >= beatMs / CHECKS.hurry
+        const everyMs = beatMs / (isSettled(cluster) && !isLate ? CHECKS.settled : CHECKS.hurry)
         if (state.open < MOST_OPEN && now - state.startedAt >= everyMs) check(cluster, state)
       }
     },

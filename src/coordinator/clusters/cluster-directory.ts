@@ -66,7 +66,7 @@ interface Entry {
   lastCheck: LastCheck | undefined
 }
 
-const MOST_TICK_MS = 250
+const MOST_TICK_MS = 100
 const TICKS_OF_A_BEAT = 20
 
 export function createClusterDirectory(options: ClusterDirectoryOptions): ClusterControl {

@@ -1,7 +1,7 @@
 import { pbkdf2, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** A hash in the form of Trino's password files. */
+/** A hash in the form of Trino's password files. PBKDF2 may also use SHA-256, which Trino 476 does not know. */
 export type PasswordHash =
   | { readonly kind: 'bcrypt'; readonly text: string }
   | { readonly kind: 'pbkdf2'; readonly iterations: number; readonly salt: Buffer; readonly hash: Buffer }
@@ -48,7 +48,7 @@ export async function matches(password: string, hash: PasswordHash): Promise<boo
     return same && Buffer.byteLength(password) <= BCRYPT_BYTES && !password.includes('\0')
   }
   const { salt, iterations, hash: wanted } = hash
-  // The file does not say which digest was used. Trino tries both too.
+  // The file does not say which digest was used. Trino 476 knows SHA-1 alone.
   const sha256 = await derive(password, salt, iterations, wanted.length, 'sha256')
   const sha1 = await derive(password, salt, iterations, wanted.length, 'sha1')
   return [timingSafeEqual(sha256, wanted), timingSafeEqual(sha1, wanted)].includes(true)

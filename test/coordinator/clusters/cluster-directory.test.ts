@@ -254,11 +254,13 @@ describe('The directory of clusters', () => {
     await before.clusters.ask(name('a'), 'DRAINING', { by: 'kim', reason: 'an upgrade' })
     await before.clusters.stop()
     const count = before.log.events.length
+    // On a busy machine its checks may fail meanwhile.
+    const healthOfA = before.states.get(name('a'))?.health
     // A beat that is never due again: all that is known comes from the log.
     const { c: _, ...left } = all
     const after = await open(filesOf(left), { log: before.log, beatMs: 600_000 })
     expect(after.clusters.list().map(({ state, health }) => `${state} ${health}`)).toEqual([
-      'DRAINING HEALTHY',
+      `DRAINING ${healthOfA}`,
       'ACTIVE UNHEALTHY',
     ])
     expect(after.clusters.byName('a')).toMatchObject({ reason: 'an upgrade', by: 'kim' })

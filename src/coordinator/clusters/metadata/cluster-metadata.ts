@@ -60,6 +60,8 @@ export interface ClusterMetadataDeps<C> {
 
 /** The statements about metadata that run at a group at the same time, and those that may wait. */
 const READS = { atOnce: 8, mostWaiting: 1_000, mostWaitingOfUser: 128 } as const
+/** The part of the time that the first of two clusters has to answer: the second one has the rest. */
+const OF_FIRST = 0.6
 const MIB = 1024 * 1024
 /** The memory of the values of a group, bytes. */
 const MEMORY = { lists: 8 * MIB, schemas: 4 * MIB, tables: 16 * MIB, columns: 36 * MIB } as const
@@ -109,16 +111,17 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
   ): Promise<readonly T[]> {
     const [first, second] = open(catalog)
     if (first === undefined) throw new GroupAway('No cluster of the group is active')
-    const at = async (cluster: C): Promise<readonly T[]> => {
-      const rows = await queue.run(user, withinMs(cluster), (leftMs) => runOnCluster(cluster, sql, user, leftMs))
+    const until = now() + withinMs(first)
+    const at = async (cluster: C, ms: number): Promise<readonly T[]> => {
+      const rows = await queue.run(user, ms, (leftMs) => runOnCluster(cluster, sql, user, leftMs))
       return checkedRows(rows, row, nameOf(cluster), sql)
     }
     try {
-      return await at(first)
+      return await at(first, second === undefined ? withinMs(first) : withinMs(first) * OF_FIRST)
     } catch (error) {
       const isBusy = error instanceof QueueFull
       if (second === undefined || isBusy || error instanceof EngineError || howToRetry(error) === 'never') throw error
-      return at(second)
+      return at(second, Math.max(1, until - now()))
     }
   }
 
@@ -132,7 +135,7 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
       const message =
         cause instanceof QueueFull
           ? `Too many statements about metadata wait for the group '${group}': try again later (${cause.message})`
-          : `No cluster of the group '${group}' answers, so its catalogs are not known: try again later`
+          : `No cluster of the group '${group}' answers, so its catalogs are not known: try again later (${cause.message})`
       throw new EngineError('NO_NODES_AVAILABLE', message, { cause, retry: 'later' })
     }
   }

@@ -215,12 +215,18 @@ async function post(
 ): Promise<Pick<BegunAttempt, 'slot' | 'remoteId' | 'uri'>> {
   const target = targetOf(routed)
   const refusals: string[] = []
+  /** The clusters that would refuse the statement again. */
+  const refused = new Set<string>()
   for (let failed = avoid; refusals.length < MOST_POSTS;) {
     const slot = await clusters.slot(target, {
       user: run.user,
       signal: run.signal,
       ...(failed === undefined ? {} : { avoid: failed }),
     })
+    if (refused.has(slot.cluster.name)) {
+      slot.leave()
+      break
+    }
     try {
       const { cluster } = slot
       if (!routed.checked && !decidesItself(cluster))
@@ -240,6 +246,7 @@ async function post(
       if (!(error instanceof ClusterLost)) throw error
       refusals.push(error.message)
       failed = error.cluster
+      if (error.retry === 'never') refused.add(error.cluster)
       if (error.retryAfterMs) await sleep(error.retryAfterMs)
     }
   }

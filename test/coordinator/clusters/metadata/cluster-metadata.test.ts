@@ -34,6 +34,8 @@ function standIn(withinMs = 600_000) {
     ],
   }
   const asked: string[] = []
+  /** The time that each statement had, milliseconds. */
+  const given: number[] = []
   let clock = 0
   let cluster: string | undefined = 'trino-a'
   let second: string | undefined
@@ -44,8 +46,13 @@ function standIn(withinMs = 600_000) {
     keyOf: (name) => `${name} 0badc0de`,
     withinMs: () => withinMs,
     open: () => [...(cluster === undefined ? [] : [cluster]), ...(second === undefined ? [] : [second])],
-    async runOnCluster(name, sql, user) {
+    async runOnCluster(name, sql, user, ms) {
+      given.push(ms)
       asked.push(user === undefined ? `${name}: ${sql}` : `${user} at ${name}: ${sql}`)
+      if (name === 'slow') {
+        clock += ms
+        throw new NoAnswer('no answer in time')
+      }
       if (name === 'broken') throw new NoAnswer('connection refused')
       const answer = answers[sql]
       await gate
@@ -61,6 +68,7 @@ function standIn(withinMs = 600_000) {
     setSecond: (name: string) => void (second = name),
     answers,
     asked,
+    given,
     pass: (ms: number) => void (clock += ms),
     setCluster: (name: string | undefined) => void (cluster = name),
     /** Holds answers back. @returns lets them go */
@@ -121,6 +129,20 @@ describe('The metadata of a group of clusters', () => {
     setSecond('trino-b')
     expect(await metadata.schemas('hive')).toHaveLength(2)
     expect(asked).toEqual([`broken: ${SCHEMAS}`, `trino-b: ${SCHEMAS}`])
+  })
+
+  it('comes from one of two clusters within the time that one statement has', async () => {
+    const { metadata, given, setCluster, setSecond } = standIn(10_000)
+    setCluster('slow')
+    setSecond('trino-b')
+    expect(await metadata.schemas('hive')).toHaveLength(2)
+    expect(given.reduce((sum, ms) => sum + ms)).toBe(10_000)
+    setSecond('slow')
+    await expect(metadata.tables('hive', 'sales')).rejects.toMatchObject({
+      errorName: 'NO_NODES_AVAILABLE',
+      message: expect.stringContaining('no answer in time') as string,
+    })
+    expect(given.slice(2).reduce((sum, ms) => sum + ms)).toBe(10_000)
   })
 
   it('is read by 8 statements at a time', async () => {

@@ -304,6 +304,16 @@ describe('A delegated statement', () => {
     expect(bed.log.appends.map(({ types }) => types)).toEqual([['QueryCreated']])
   })
 
+  it('is posted once to a cluster that refuses it', async () => {
+    const refusal = Promise.reject(new ClusterLost('a', 'refused', 'it answered with HTTP 401'))
+    refusal.catch(() => {})
+    const bed = bedOf({ a: ['last'] }, undefined, { post: refusal })
+    const { last } = await follow(bed, READ)
+    expect(failureOf(last)).toMatchObject({ errorName: 'REMOTE_HOST_GONE' })
+    expect(bed.posted).toEqual(['a'])
+    expect(bed.left).toEqual(['a', 'a'])
+  })
+
   it('records an address by which a successor can keep it alive, if it runs for longer', async () => {
     const bed = bedOf({ a: ['rows', 'last'] })
     const { queryId } = await bed.submit(READ)
