@@ -31,7 +31,10 @@ describe('The plan of a seed', () => {
 })
 
 /** The short form of `npm run chaos`; a longer run finds more. */
-describe('A server under faults', () => {
+describe.each([
+  ['A server', { clusters: false, seeds: [33, 58] }],
+  ['A server with clusters', { clusters: true, seeds: [56] }],
+])('%s under faults', (_server, { clusters, seeds }) => {
   const kept = temporaryFolder()
   let harness: Harness
 
@@ -44,15 +47,16 @@ describe('A server under faults', () => {
       loadMs: 1_500,
       keepIn: join(kept.path, 'kept'),
       withoutPython: true,
+      clusters,
     })
   }, 240_000)
 
   afterAll(async () => {
-    await harness.close()
+    expect(await harness.close()).toEqual([])
     await kept.remove()
   }, 120_000)
 
-  it.each(representatives([33, 58], 2))(
+  it.each(representatives(seeds, 2))(
     'ends every statement with the right rows or a clean error for seed %i',
     { timeout: 240_000 },
     async (seed) => {

@@ -5,7 +5,7 @@ import { ownerOf, textOfChange } from './drawn-changes.ts'
 import { cleanErrors } from './outcome.ts'
 import { LEDGER, SCHEMA, type WriteOutcome } from './writing-client.ts'
 
-const PATIENCE_MS = 45_000
+const PATIENCE_MS = 90_000
 
 /**
  * Compares the tables with the outcomes of the clients. A write that is done exists once and complete; a write that is

@@ -4,6 +4,7 @@ import { run } from '../support/statement-client.ts'
 import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import { startClusterProxy, type ClusterProxyOptions } from './cluster-proxy.ts'
 import type { ClusterTarget } from './faults.ts'
+import { canMount, mountDisk, type OwnDisk } from './own-disk.ts'
 import type { Plan } from './plan.ts'
 import { SeenProcesses } from './process-tree.ts'
 import { ChaosServer } from './server.ts'
@@ -34,24 +35,31 @@ export async function startClusterBed(
 ): Promise<ClusterBed> {
   const folder = temporaryFolder()
   const stop: (() => Promise<unknown>)[] = []
-  const start = async (name: string, settings: Readonly<Record<string, string>>): Promise<ChaosServer> => {
+  const start = async (
+    name: string,
+    settings: Readonly<Record<string, string>>,
+    withDisk = false,
+  ): Promise<{ readonly server: ChaosServer; readonly disk: OwnDisk | undefined }> => {
     const own = temporaryFolder()
     stop.push(() => own.remove())
+    const disk = withDisk ? await mountDisk(own.path) : undefined
+    if (disk) stop.push(() => disk.remove())
     await template.copyTo(join(own.path, name), 'postgres')
     const server = await ChaosServer.start({ folder: own.path, plan, name, settings })
     stop.push(() => server.stop())
-    return server
+    return { server, disk }
   }
   try {
+    const hasDisks = await canMount()
     const clusters = await Promise.all(
       CLUSTER_NAMES.map(async (name) => {
-        const server = await start(name, { QUIPU_CLIENT_ABSENT_MS: `${CLUSTER_ABSENT_MS}ms` })
+        const { server, disk } = await start(name, { QUIPU_CLIENT_ABSENT_MS: `${CLUSTER_ABSENT_MS}ms` }, hasDisks)
         const proxy = await startClusterProxy({ ...proxyOptions, target: server.base })
         stop.push(() => proxy.close())
-        return { name, server, proxy }
+        return { name, server, proxy, disk }
       }),
     )
-    const gateway = await start('gateway', {
+    const { server: gateway } = await start('gateway', {
       ...filesOf(
         folder.path,
         clusters.map(({ name, proxy }) => ({ name, port: proxy.port })),

@@ -30,6 +30,8 @@ export interface FaultTargets {
 export interface ClusterTarget {
   readonly proxy: ClusterProxy
   readonly server: Pick<ChaosServer, 'dataDir'>
+  /** The disk of its data folder; undefined where this machine does not allow to mount one. */
+  readonly disk?: OwnDisk | undefined
 }
 
 /** A hang is longer than the supervisor waits; see the short waits of `ChaosServer`. */
@@ -152,15 +154,11 @@ export class FaultRunner {
           await frozen(kafka, BURST_MS)
         return kafka !== undefined
       case 'fill disk':
-        await disk?.leave(FULL_BYTES)
-        await sleep(forMs)
-        await disk?.makeRoom()
-        return disk !== undefined
+        return fill(disk, FULL_BYTES, forMs)
       case 'low disk':
-        await disk?.leave(LOW_BYTES)
-        await sleep(forMs)
-        await disk?.makeRoom()
-        return disk !== undefined
+        return fill(disk, LOW_BYTES, forMs)
+      case 'fill cluster disk':
+        return fill(cluster?.disk, FULL_BYTES, forMs)
       case 'cut answers':
         return behave(cluster, 'cut', forMs)
       case 'bad gateway':
@@ -183,6 +181,14 @@ export class FaultRunner {
         return unreachable(kind)
     }
   }
+}
+
+/** Leaves so many bytes free on a disk for a while. */
+async function fill(disk: OwnDisk | undefined, bytes: number, forMs: number): Promise<boolean> {
+  await disk?.leave(bytes)
+  await sleep(forMs)
+  await disk?.makeRoom()
+  return disk !== undefined
 }
 
 async function behave(cluster: ClusterTarget | undefined, mode: ProxyMode, forMs: number): Promise<boolean> {

@@ -45,6 +45,7 @@ export const clusterFaults = [
   'forget queries',
   'kill cluster',
   'kill cluster worker',
+  'fill cluster disk',
 ] as const
 /** Faults of a run with clusters: the coordinator of the gateway is killed most often. */
 const gatewayFaults = [

@@ -135,9 +135,9 @@ function lineOf({ id, name, client, behaviour, why }: Outcome): string {
   return `${client} (${behaviour}) ${name} ${id ?? ''}: ${why}`
 }
 
-/** An error about a lost cluster must name it. */
+/** An error about a lost cluster must name it. An error that the cluster itself gives stays as it is. */
 function namesNoCluster({ result, why = '' }: Outcome): boolean {
-  const isAboutCluster = /^(REMOTE_HOST_GONE|NO_NODES_AVAILABLE)/.test(why)
+  const isAboutCluster = /^(REMOTE_HOST_GONE|NO_NODES_AVAILABLE(?!: No nodes available to run query))/.test(why)
   return result === 'clean' && isAboutCluster && !CLUSTER_NAMES.some((name) => why.includes(name))
 }
 

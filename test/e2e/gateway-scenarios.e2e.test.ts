@@ -267,6 +267,16 @@ describe('A statement', () => {
     expect((await run(writer.url, sql)).error).toMatchObject({ errorName: 'SYNTAX_ERROR' })
   })
 
+  it('has its rows in its answers if its client asks for spooled results', async () => {
+    const sql = readOf('pair')
+    const headers = { ...trinoHeaders, 'x-trino-query-data-encoding': 'json+zstd,json' }
+    const { rows, answers } = await run(writer.url, sql, headers)
+    expect(rows).toEqual([[1]])
+    expect(answers.filter((answer) => 'encoding' in answer)).toEqual([])
+    const [posted] = postedAs(sql)
+    expect(Object.keys(posted!.headers)).not.toContain('x-trino-query-data-encoding')
+  })
+
   it.each([8, 64, 200])('finds its prepared text of %d kB in a header, at each cluster', async (kilobytes) => {
     const prepared = `SELECT '${'x'.repeat(kilobytes * 1000)}' FROM pair.s.t`
     const header = `p=${encodeURIComponent(prepared)}`
