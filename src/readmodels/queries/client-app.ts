@@ -129,7 +129,7 @@ function parsedObject(text: string): Facts | undefined {
 
 /** `Metabase:: userID: 1 queryType: native queryHash: 1da2 dashboardID: 5 cardID: 7` */
 function metabase(comment: string): ClientApp {
-  const facts = Object.fromEntries([...comment.matchAll(/(\w+): (\S+)/g)].map((match) => [match[1]!, match[2]]))
+  const facts = Object.fromEntries([...comment.matchAll(/\b(\w{1,60}): (\S+)/g)].map((match) => [match[1]!, match[2]]))
   return {
     app: 'metabase',
     object: path(facts, { dashboard: 'dashboardID', card: 'cardID' }) ?? path(facts, { query: 'queryHash' }),
@@ -154,7 +154,7 @@ function redash(comment: string): ClientApp {
  */
 function sqlCommenter(comment: string): ClientApp | undefined {
   const facts = Object.fromEntries(
-    [...comment.matchAll(/(\w+)='((?:[^'\\]|\\.)*)'/g)].map((match) => [match[1]!, decoded(match[2]!)]),
+    [...comment.matchAll(/\b(\w{1,60})='((?:[^'\\]|\\.)*)'/g)].map((match) => [match[1]!, decoded(match[2]!)]),
   )
   const app = textOf(facts['application']) ?? textOf(facts['app'])
   return app !== undefined
