@@ -95,7 +95,9 @@ function outputsOf(
           lifecycleStateChange: facet('LifecycleStateChangeDatasetFacet', { lifecycleStateChange: lifecycle }),
         }),
         ...(prepared.operation.endsWith('View') && {
-          datasetType: facet('DatasetTypeDatasetFacet', { datasetType: 'VIEW' }),
+          datasetType: facet('DatasetTypeDatasetFacet', {
+            datasetType: prepared.operation.endsWith('MaterializedView') ? 'MATERIALIZED_VIEW' : 'VIEW',
+          }),
         }),
         ...(committed.version !== undefined &&
           lifecycle !== 'DROP' && {
@@ -107,11 +109,14 @@ function outputsOf(
   ]
 }
 
-const LIFECYCLE: Readonly<Record<string, 'CREATE' | 'DROP' | undefined>> = {
+const LIFECYCLE: Readonly<Record<string, 'CREATE' | 'DROP' | 'OVERWRITE' | undefined>> = {
   createTable: 'CREATE',
   createView: 'CREATE',
+  createMaterializedView: 'CREATE',
+  refreshMaterializedView: 'OVERWRITE',
   dropTable: 'DROP',
   dropView: 'DROP',
+  dropMaterializedView: 'DROP',
 }
 
 function schemaFacet(fields: readonly { readonly name: string; readonly type?: string }[]) {

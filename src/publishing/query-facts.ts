@@ -87,7 +87,7 @@ function withEvent(facts: QueryFacts, recorded: Recorded): QueryFacts {
     case 'WritePrepared': {
       const { catalog, schema, table, operation, rows, bytes, prepared } = event.data
       const { change } = prepared
-      const named = change.kind === 'createView' ? change.definition.columns : 'columns' in change ? change.columns : []
+      const named = 'definition' in change ? change.definition.columns : 'columns' in change ? change.columns : []
       const columns = (named.length > 0 ? named : prepared.columns).map(({ name, type }) => ({ name, type }))
       return { ...facts, prepared: { catalog, schema, operation, rows, bytes, columns, ...defined({ table }) } }
     }

@@ -9,7 +9,7 @@ import {
   type UncheckedQuery,
 } from './analyzer/analyze.ts'
 import { errorAt, type Parameters } from './analyzer/context.ts'
-import { accessOf } from './access-control.ts'
+import { accessOf, shownName } from './access-control.ts'
 import { lineageOf } from './analyzer/lineage.ts'
 import { qualify, resolve, type ResolvedMetadata } from './analyzer/resolve.ts'
 import { changedTableOf, type RowStatement } from './analyzer/row-changes.ts'
@@ -20,6 +20,7 @@ import { asStatementError, planningBudget, PLANNING_CPU_MS } from './planning-li
 import type { SessionContext } from './session.ts'
 import { checkSent, sentBy, warningsOfSetting, withoutPower } from './session/sent-properties.ts'
 import { propertyValue } from './session/session-properties.ts'
+import type { QualifiedName } from './syntax/ast.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type {
   DescribeInput,
@@ -34,7 +35,7 @@ import { analyzeProcedureCall } from './statements/call-statements.ts'
 import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './statements/described-statements.ts'
 import { checkPrepared, deallocate, notPrepared, prepare } from './statements/prepared-statements.ts'
 import { createFunction, dropFunction } from './statements/function-statements.ts'
-import { changesNothing, refuse } from './statements/refused-statements.ts'
+import { refuse } from './statements/refused-statements.ts'
 import { sessionEffect, useSchema, withSession, type SessionEffect } from './statements/session-statements.ts'
 import { rowsQuery, type RowsQuery } from './statements/rows-query.ts'
 import { showQuery } from './statements/show-statements.ts'
@@ -217,8 +218,7 @@ async function analyzeOther(
     case 'CreateFunction':
       return createFunction(input, statement)
     default: {
-      // A view's query is planned when the view is read.
-      const asked: StatementInput = statement.kind === 'CreateView' ? { ...input, unplanned: true } : input
+      const asked: StatementInput = { ...input, ...partOf(statement, input) }
       const analyze = innerQueries(asked, parameters)
       await checkWrite(input, statement, async (query) => (await analyze(query)).columns)
       if (isConnectorStatement(statement)) {
@@ -227,10 +227,26 @@ async function analyzeOther(
           rows: (node) => analyzeRows(asked, node, parameters),
         })
       }
-      const nothing = changesNothing(statement)
-      return nothing === undefined ? refuse(input, statement) : remembered(nothing)
+      return refuse(input, statement)
     }
   }
+}
+
+/** How the query inside a statement is analyzed. The query of a view is planned when the view is read. */
+function partOf(statement: Statement, { session }: StatementInput): Pick<StatementInput, 'unplanned' | 'defined'> {
+  switch (statement.kind) {
+    case 'CreateView':
+    case 'CreateMaterializedView':
+      return { unplanned: true, defined: { label: labelOf(statement.name, session), refreshed: false } }
+    case 'RefreshMaterializedView':
+      return { defined: { label: labelOf(statement.name, session), refreshed: true } }
+    default:
+      return {}
+  }
+}
+
+function labelOf(name: QualifiedName, session: SessionContext): string {
+  return shownName(qualify(name, session))
 }
 
 /** Analyzes the query inside a statement; each query is analyzed at most once. */

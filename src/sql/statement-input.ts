@@ -13,4 +13,6 @@ export interface StatementInput<Metadata = MetadataPort> {
   readonly budget: CpuBudget
   /** Set if nothing will run: errors of Trino's planner, which runs after its analysis, are then not reported. */
   readonly unplanned?: true
+  /** The view, `catalog.schema.view`, that the statement defines or, if `refreshed`, runs the query of. */
+  readonly defined?: { readonly label: string; readonly refreshed: boolean }
 }

@@ -53,29 +53,37 @@ export class ChangeTargets {
       checkReadable(folder ?? '', `Table '${change.schema}.${change.table}'`)
     switch (change.kind) {
       case 'createTable':
-        if (object?.kind === 'VIEW' || (object && !change.replace)) throw this.#taken(change, object.kind)
+        if (object && !(isTable(object) && change.replace)) throw this.#taken(change, object.kind)
         return { baseVersion: newest, columns: newColumns(change.columns, this.#deps.duckdbType).map(targetColumn) }
       case 'createView':
         if (object && !(object.kind === 'VIEW' && change.replace)) throw this.#taken(change, object.kind)
         return { baseVersion: newest, columns: [] }
+      case 'createMaterializedView':
+        if (object && !(object.kind === 'MATERIALIZED_VIEW' && change.replace)) throw this.#taken(change, object.kind)
+        return { baseVersion: newest, columns: [] }
       case 'dropView':
         if (object?.kind !== 'VIEW') throw missingTable(this.nameOf(change))
         return { baseVersion: newest, columns: [] }
+      case 'dropMaterializedView':
+        if (object?.kind !== 'MATERIALIZED_VIEW') throw missingTable(this.nameOf(change))
+        return { baseVersion: newest, ...tableId(object), columns: [] }
+      case 'refreshMaterializedView':
+        return this.#resolveRefresh(change, object, begun)
       case 'renameTable':
       case 'renameView':
-        if (!object || (object.kind === 'VIEW') !== (change.kind === 'renameView'))
-          throw missingTable(this.nameOf(change))
+      case 'renameMaterializedView':
+        if (!object || changedKind(object) !== KINDS[change.kind]) throw missingTable(this.nameOf(change))
         await this.#checkNewName(change.to)
         return { baseVersion: newest, ...tableId(object), columns: [] }
       case 'comment': {
-        if (!object || (object.kind === 'VIEW') !== (change.object === 'view')) throw missingTable(this.nameOf(change))
+        if (!object || changedKind(object) !== change.object) throw missingTable(this.nameOf(change))
         const columns = await this.#columnsOf(object)
         if (change.column !== undefined && !columns.some(({ name }) => name === change.column))
           throw new EngineError('COLUMN_NOT_FOUND', `Column '${change.column}' does not exist`)
         return { baseVersion: newest, ...tableId(object), columns: [] }
       }
       default:
-        if (!object || object.kind === 'VIEW') throw missingTable(this.nameOf(change))
+        if (!object || !isTable(object)) throw missingTable(this.nameOf(change))
         return this.#resolveTable(change, object, newest, begun)
     }
   }
@@ -106,7 +114,7 @@ export class ChangeTargets {
   /** Resolves a change of a table that exists. @param newest the newest version of its folder; 0 without one */
   async #resolveTable(
     change: ChangeOfTable,
-    object: Exclude<NamedObject, { kind: 'VIEW' }>,
+    object: NamedObject,
     newest: number,
     begun: WriteTarget | undefined,
   ): Promise<Resolved> {
@@ -147,6 +155,22 @@ export class ChangeTargets {
     }
   }
 
+  /** The rows of a refresh must not replace newer rows. */
+  #resolveRefresh(
+    change: Extract<TableChange, { kind: 'refreshMaterializedView' }>,
+    object: NamedObject | undefined,
+    begun: WriteTarget | undefined,
+  ): Resolved {
+    if (object?.kind !== 'MATERIALIZED_VIEW' || object.manifest.content.kind !== 'materializedView')
+      throw missingTable(this.nameOf(change))
+    const { version, content } = object.manifest
+    const storedAt = content.stored?.table.changedAt ?? 0
+    const isOlder = begun ? storedAt > begun.baseVersion : version !== change.version
+    if (isOlder) throw changedMeanwhile(this.nameOf(change))
+    const columns = newColumns(content.definition.columns, this.#deps.duckdbType).map(targetColumn)
+    return { baseVersion: version, tableId: content.id, columns }
+  }
+
   /** The number of files of a version of a table. */
   async #countFiles({ folder }: NamedObject, version: number): Promise<number> {
     const manifest = await readVersion({ location: this.#deps.location, folder }, version)
@@ -169,10 +193,7 @@ export class ChangeTargets {
     { schema, table }: { readonly schema: string; readonly table: string },
     kind: NamedObject['kind'],
   ): EngineError {
-    return exists(
-      'TABLE_ALREADY_EXISTS',
-      `${kind === 'VIEW' ? 'View' : 'Table'} '${this.#deps.catalog}.${schema}.${table}'`,
-    )
+    return exists('TABLE_ALREADY_EXISTS', `${SHOWN[kind]} '${this.#deps.catalog}.${schema}.${table}'`)
   }
 
   /** The newest version of a folder, even if its object was dropped; 0 without one. */
@@ -209,7 +230,7 @@ export class ChangeTargets {
       return tableColumns(found).map((column) => ({ ...column, nullable: true }))
     }
     const { content } = object.manifest
-    if (content.kind === 'view') return content.definition.columns
+    if (content.kind === 'view' || content.kind === 'materializedView') return content.definition.columns
     return content.kind === 'table' ? content.columns.map(targetColumn) : []
   }
 }
@@ -231,8 +252,23 @@ function shapeOf(columns: AnalyzedTable['columns']): AnalyzedTable['columns'] {
   return columns.map(({ name, type, nullable }) => ({ name, type, nullable }))
 }
 
+/** How messages name the kinds of objects. */
+const SHOWN = { TABLE: 'Table', PLAIN: 'Table', VIEW: 'View', MATERIALIZED_VIEW: 'Materialized view' } as const
+
+/** The objects that get another name. */
+const KINDS = { renameTable: 'table', renameView: 'view', renameMaterializedView: 'materializedView' } as const
+
+function isTable({ kind }: NamedObject): boolean {
+  return kind === 'TABLE' || kind === 'PLAIN'
+}
+
+function changedKind(object: NamedObject): 'table' | 'view' | 'materializedView' {
+  if (isTable(object)) return 'table'
+  return object.kind === 'VIEW' ? 'view' : 'materializedView'
+}
+
 function writesRows({ kind }: TableChange): boolean {
-  return kind === 'insert' || kind === 'changeRows' || kind === 'rewriteTable'
+  return kind === 'refreshMaterializedView' || kind === 'insert' || kind === 'changeRows' || kind === 'rewriteTable'
 }
 
 /** Whether the change first makes a manifest for the files in a folder without one. */
@@ -254,7 +290,8 @@ export function mayAdopt(change: TableChange): boolean {
 
 function tableId(object: NamedObject): { readonly tableId?: string } {
   if (object.kind === 'PLAIN') return { tableId: ADOPTED_ID }
-  return object.manifest.content.kind === 'table' ? { tableId: object.manifest.content.id } : {}
+  const { content } = object.manifest
+  return content.kind === 'table' || content.kind === 'materializedView' ? { tableId: content.id } : {}
 }
 
 function notOwnFiles(table: string): EngineError {

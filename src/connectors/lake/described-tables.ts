@@ -1,4 +1,5 @@
 import type { ConnectorColumn, ConnectorTable } from '../spi/connector.ts'
+import type { ViewDefinition } from '../spi/table-writer.ts'
 import type { NamedObject } from './lake-folders.ts'
 import type { Manifest, TableContent } from './manifest.ts'
 import type { TableVersion } from './table-history.ts'
@@ -25,6 +26,7 @@ export function mayHaveColumn(object: NamedObject, names: ReadonlySet<string>): 
     case 'table':
       return content.columns.some(({ name }) => names.has(name))
     case 'view':
+    case 'materializedView':
       return content.definition.columns.some(({ name }) => names.has(name))
     case 'schema':
     case 'dropped':
@@ -57,31 +59,59 @@ export function manifestTable(
         ),
         ...(content.comment !== undefined && { comment: content.comment }),
       }
-    case 'view': {
-      const { columns, comment, sql, catalog, schema: viewSchema, owner, runAsInvoker } = content.definition
+    case 'view':
       return {
         schema,
         table,
         kind: 'VIEW',
         handle: { schema, table, version },
         version,
-        columns: columns.map(({ comment: note, ...column }) => ({
-          ...column,
-          ...(note !== undefined && { comment: note }),
-        })),
-        ...(comment !== undefined && { comment }),
-        view: {
-          sql,
-          ...(catalog !== undefined && { catalog }),
-          ...(viewSchema !== undefined && { schema: viewSchema }),
-          ...(owner !== undefined && { owner }),
-          runAsInvoker,
-        },
+        ...viewParts(content.definition),
+      }
+    case 'materializedView': {
+      const { definition, id, stored } = content
+      const { gracePeriodMillis } = definition
+      const rows = stored && { refreshedAt: stored.refreshedAt, sources: stored.sources }
+      return {
+        schema,
+        table,
+        kind: 'TABLE',
+        handle: { schema, table, version, ...(stored && { id: stored.table.id }) },
+        id,
+        version,
+        ...(stored && { snapshot: `${stored.table.id} ${stored.table.changedAt}` }),
+        ...viewParts(definition),
+        materialized: { ...(gracePeriodMillis !== undefined && { gracePeriodMillis }), ...(rows && { stored: rows }) },
       }
     }
     case 'schema':
     case 'dropped':
       return undefined
+  }
+}
+
+function viewParts({
+  columns,
+  comment,
+  sql,
+  catalog,
+  schema,
+  owner,
+  runAsInvoker,
+}: ViewDefinition): Pick<ConnectorTable, 'columns' | 'comment' | 'view'> {
+  return {
+    columns: columns.map(({ comment: note, ...column }) => ({
+      ...column,
+      ...(note !== undefined && { comment: note }),
+    })),
+    ...(comment !== undefined && { comment }),
+    view: {
+      sql,
+      ...(catalog !== undefined && { catalog }),
+      ...(schema !== undefined && { schema }),
+      ...(owner !== undefined && { owner }),
+      runAsInvoker,
+    },
   }
 }
 

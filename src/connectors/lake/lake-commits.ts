@@ -14,7 +14,7 @@ import { adoption, conflict, nextContent, nextManifest, versionAfter, type Befor
 import { createVersion, makeFolder, readNewest, relativeFolder, syncFolder, type OnStep } from './version-chain.ts'
 import { newestIn, visibleContent } from './visibility.ts'
 
-type RenameObject = Extract<TableChange, { kind: 'renameTable' | 'renameView' }>
+type RenameObject = Extract<TableChange, { to: object }>
 type RenameSchema = Extract<TableChange, { kind: 'renameSchema' }>
 
 export interface LakeCommitsDeps extends ChangeTargetsDeps {
@@ -118,6 +118,7 @@ export class LakeCommits {
       }
       case 'renameTable':
       case 'renameView':
+      case 'renameMaterializedView':
         return this.#renameObject(prepared, change)
       case 'renameSchema':
         return this.#renameSchema(prepared, change)
@@ -148,8 +149,7 @@ export class LakeCommits {
     const version = committedVersion(old, queryId)
     if (version !== undefined) return { version, changed: false }
     const content = await visibleContent(old.content, newestIn(this.#deps.location))
-    const isIt = change.kind === 'renameView' ? content.kind === 'view' : content.kind === 'table' && content.id === prepared.tableId // prettier-ignore
-    if (!isIt) throw gone(`'${this.#deps.targets.nameOf(change)}'`)
+    if (!isRenamed(content, prepared)) throw gone(`'${this.#deps.targets.nameOf(change)}'`)
     const since = { folder: this.#relative(folder), version: old.version, queryId }
     await makeFolder(target)
     await this.#moveTo(target, prepared, old, since, since.folder)
@@ -176,7 +176,7 @@ export class LakeCommits {
       ]
       const object = await this.#manifestOf(from, { ...prepared, change: { kind: 'dropTable', schema: change.schema, table: name } }) // prettier-ignore
       const { content } = object
-      if (content.kind !== 'table' && content.kind !== 'view') continue
+      if (content.kind === 'schema' || content.kind === 'dropped') continue
       await makeFolder(to)
       await this.#moveTo(to, prepared, object, instant, this.#relative(from))
       await this.#commitVersion(from, prepared, () => ({ ...content, until: instant }))
@@ -217,7 +217,7 @@ export class LakeCommits {
       ({ newest, visible, plainData }) => {
         if (plainData || (visible && visible.kind !== 'dropped'))
           throw conflict(`'${this.#relative(folder)}' was created by another writer`)
-        if (content.kind === 'view') return { ...content, since }
+        if (content.kind !== 'table') return { ...content, since }
         // A change of rows that was analyzed before is refused: another table may have had this name.
         return { ...content, changedAt: versionAfter(newest, old.version), since }
       },
@@ -232,7 +232,7 @@ export class LakeCommits {
     const newest = await this.#newest(folder)
     const content = newest && (await visibleContent(newest.content, newestIn(this.#deps.location)))
     if (newest && (committedVersion(newest, prepared.queryId) !== undefined || content?.kind === 'dropped')) return
-    const kind = content?.kind === 'view' ? 'dropView' : 'dropTable'
+    const kind = content?.kind === 'view' ? 'dropView' : content?.kind === 'materializedView' ? 'dropMaterializedView' : 'dropTable' // prettier-ignore
     const { tableId: _, ...target } = prepared
     await this.#commitVersion(folder, { ...target, change: { kind, schema, table } })
   }
@@ -249,19 +249,32 @@ export class LakeCommits {
   }
 }
 
+/** Whether the object is the one that the prepared change gives another name. */
+function isRenamed(content: ManifestContent, { change, tableId }: PreparedWrite): boolean {
+  switch (change.kind) {
+    case 'renameView':
+      return content.kind === 'view'
+    case 'renameMaterializedView':
+      return content.kind === 'materializedView' && content.id === tableId
+    default:
+      return content.kind === 'table' && content.id === tableId
+  }
+}
+
 /** The object as it is under its new name. @param from its old folder, relative to the location */
 function movedContent(
   content: ManifestContent,
   from: string,
   { queryId }: PreparedWrite,
-): ManifestContent & { kind: 'table' | 'view' } {
+): ManifestContent & { kind: 'table' | 'view' | 'materializedView' } {
   switch (content.kind) {
     case 'table': {
       const { until: _, adopted, ...table } = content
       const id = movedId(table.id, queryId, from)
       return { ...table, id, ...(adopted && { adopted: { ...adopted, folder: adopted.folder ?? from } }) }
     }
-    case 'view': {
+    case 'view':
+    case 'materializedView': {
       const { until: _, ...view } = content
       return view
     }

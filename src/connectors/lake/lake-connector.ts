@@ -15,7 +15,7 @@ import { versionSource, versionTable, versionTableOf, versionTables } from './ve
 import { createLakeFolders, type NamedObject } from './lake-folders.ts'
 import { isOfFiles, lakeSplitSchema } from './lake-split.ts'
 import { createLakeWriter } from './lake-writer.ts'
-import { ADOPTED_ID, innerPathSchema, type TableContent } from './manifest.ts'
+import { ADOPTED_ID, innerPathSchema, rowsOf, type TableContent } from './manifest.ts'
 import { changed, manifestPaths, manifestSplits, manifestStatistics, storedColumns } from './manifest-table.ts'
 import { partitionStatistics } from './partition-pruning.ts'
 import { factsOf, foundSplits, snapshotId, tableColumns, type FoundFiles } from './plain-table.ts'
@@ -151,9 +151,10 @@ function createLake(
   async function contentOf(handle: VersionHandle): Promise<TableContent> {
     const folder = await folderOf(handle)
     const manifest = folder && (await readVersion({ location, folder }, handle.version))
-    if (!manifest || manifest.content.kind !== 'table' || manifest.content.id !== handle.id) throw changed()
+    const content = manifest ? rowsOf(manifest.content) : undefined
+    if (folder === undefined || content?.id !== handle.id) throw changed()
     checkReadable(folder, `Table '${handle.schema}.${handle.table}'`)
-    return manifest.content
+    return content
   }
 
   /** The files of a folder without manifest, if they are still those of the handle. */
@@ -210,7 +211,7 @@ function createLake(
       rowChanges: !readOnly,
       alterTable: !readOnly,
       comments: !readOnly,
-      materializedViews: false,
+      materializedViews: !readOnly,
       snapshots: true,
     },
     ...(!readOnly && {

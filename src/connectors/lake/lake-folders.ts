@@ -14,7 +14,7 @@ import { newestIn, visibleContent, type NewestOf } from './visibility.ts'
  * there is no object (no folder, no files, dropped).
  */
 export type NamedObject =
-  | { readonly kind: 'TABLE' | 'VIEW'; readonly folder: string; readonly manifest: Manifest }
+  | { readonly kind: 'TABLE' | 'VIEW' | 'MATERIALIZED_VIEW'; readonly folder: string; readonly manifest: Manifest }
   | { readonly kind: 'PLAIN'; readonly folder: string; readonly listed: ListedFiles }
 
 type TakeObject = (name: string, object: NamedObject) => void | Promise<void>
@@ -238,6 +238,8 @@ async function objectOf(folder: string, manifest: Manifest, newestOf: NewestOf):
       return { kind: 'TABLE', folder, manifest }
     case 'view':
       return { kind: 'VIEW', folder, manifest }
+    case 'materializedView':
+      return { kind: 'MATERIALIZED_VIEW', folder, manifest }
     case 'schema':
     case 'dropped':
       return undefined

@@ -29,8 +29,8 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
       const resolved = await targets.resolve(change)
       if (analyzed) targets.checkAnalyzed(change, resolved, analyzed)
       await targets.checkFolders(change)
-      if (change.kind === 'renameTable' || change.kind === 'renameView') await targets.checkFolders(change.to)
       if (change.kind === 'renameSchema') await targets.checkFolders({ schema: change.to })
+      else if ('to' in change) await targets.checkFolders(change.to)
       return { catalog, queryId, change, ...resolved }
     },
     ...createAttempts(folders, deps.inspect),

@@ -3,7 +3,13 @@ import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import { queryIdSchema } from '../../shared/id-schemas.ts'
 import type { QueryId } from '../../shared/ids.ts'
-import { storedColumnSchema, viewDefinitionSchema, writtenFileSchema } from '../spi/table-writer.ts'
+import {
+  materializedViewDefinitionSchema,
+  sourceTableSchema,
+  storedColumnSchema,
+  viewDefinitionSchema,
+  writtenFileSchema,
+} from '../spi/table-writer.ts'
 import { fileFormats } from './file-format.ts'
 
 /** A path that does not lead out of its starting folder. */
@@ -119,15 +125,49 @@ const tableSchema = z.object({
   ...visibility,
 })
 
+const materializedViewSchema = z.object({
+  kind: z.literal('materializedView'),
+  /** The query that created it. */
+  id: z.string(),
+  definition: materializedViewDefinitionSchema,
+  /** The rows of the last refresh. */
+  stored: z
+    .object({
+      /** Its id is the query that refreshed it, `changedAt` the version that first had the rows. */
+      table: tableSchema,
+      /** @see MaterializedView.stored */
+      refreshedAt: z.number(),
+      sources: z.array(sourceTableSchema),
+    })
+    .optional(),
+  ...visibility,
+})
+
 const contentSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('schema'), since: instantSchema.optional() }),
   tableSchema,
   z.object({ kind: z.literal('view'), definition: viewDefinitionSchema, ...visibility }),
+  materializedViewSchema,
   /** An object of that name was dropped, or has another name now: `movedTo` is its folder, relative to the location. */
   z.object({ kind: z.literal('dropped'), movedTo: innerPathSchema.optional() }),
 ])
 export type ManifestContent = z.infer<typeof contentSchema>
 export type TableContent = z.infer<typeof tableSchema>
+export type MaterializedViewContent = z.infer<typeof materializedViewSchema>
+
+/** The rows that a manifest names: those of a table, or the stored rows of a materialized view. */
+export function rowsOf(content: ManifestContent): TableContent | undefined {
+  switch (content.kind) {
+    case 'table':
+      return content
+    case 'materializedView':
+      return content.stored?.table
+    case 'schema':
+    case 'view':
+    case 'dropped':
+      return undefined
+  }
+}
 
 /** The parts of a manifest that no format changed. */
 export const manifestHead = {

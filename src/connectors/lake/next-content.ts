@@ -1,11 +1,12 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import type { PreparedWrite, TableChange, WrittenFile } from '../spi/table-writer.ts'
+import type { PreparedWrite, TableChange, ViewDefinition, WrittenFile } from '../spi/table-writer.ts'
 import { alterColumns } from './alter-columns.ts'
 import {
   REMEMBERED_COUNT,
   REMEMBERED_MILLIS,
   type Manifest,
   type ManifestContent,
+  type MaterializedViewContent,
   type TableContent,
   type TableFile,
 } from './manifest.ts'
@@ -42,6 +43,8 @@ function operationOf(change: TableChange): NonNullable<Manifest['operation']> {
     case 'createTable':
     case 'insert':
       return 'append'
+    case 'refreshMaterializedView':
+      return 'overwrite'
     case 'changeRows':
       return change.operation === 'DELETE' ? 'delete' : 'overwrite'
     case 'truncateTable':
@@ -140,8 +143,20 @@ export function nextContent(
     case 'dropView':
       if (visible?.kind !== 'view') throw droppedByOther('View', change)
       return { kind: 'dropped' }
+    case 'createMaterializedView':
+      if (!free && !(change.replace && visible?.kind === 'materializedView'))
+        throw createdByOther('Materialized view', change)
+      return { kind: 'materializedView', id: prepared.queryId, definition: change.definition }
+    case 'dropMaterializedView':
+      // Without an id it is dropped with its schema.
+      if (visible?.kind !== 'materializedView' || (prepared.tableId !== undefined && visible.id !== prepared.tableId))
+        throw droppedByOther('Materialized view', change)
+      return { kind: 'dropped' }
+    case 'refreshMaterializedView':
+      return refreshed(sameMaterializedView(visible, prepared), prepared, change, { version, folder, duckdbType })
     case 'renameTable':
     case 'renameView':
+    case 'renameMaterializedView':
     case 'renameSchema':
       throw new Error(`${change.kind} changes two names`)
   }
@@ -177,11 +192,53 @@ function commented(
     if (column === undefined) return withComment(content, text)
     return { ...content, columns: commentedColumns(content.columns, column, text, change) }
   }
-  if (visible?.kind !== 'view') throw droppedByOther('View', change)
-  const view = atRest(visible)
-  const { definition } = view
-  if (column === undefined) return { ...view, definition: withComment(definition, text) }
-  return { ...view, definition: { ...definition, columns: commentedColumns(definition.columns, column, text, change) } }
+  if (visible?.kind !== change.object) throw droppedByOther('View', change)
+  switch (visible.kind) {
+    case 'view': {
+      const view = atRest(visible)
+      return { ...view, definition: commentedDefinition(view.definition, change) }
+    }
+    case 'materializedView': {
+      const view = atRest(visible)
+      return { ...view, definition: commentedDefinition(view.definition, change) }
+    }
+  }
+}
+
+function commentedDefinition<D extends ViewDefinition>(
+  definition: D,
+  change: Extract<TableChange, { kind: 'comment' }>,
+): D {
+  const { column, text } = change
+  if (column === undefined) return withComment(definition, text)
+  return { ...definition, columns: commentedColumns(definition.columns, column, text, change) }
+}
+
+function sameMaterializedView(
+  visible: ManifestContent | undefined,
+  { change, tableId }: PreparedWrite,
+): MaterializedViewContent {
+  if (visible?.kind !== 'materializedView' || visible.id !== tableId) throw droppedByOther('Materialized view', change)
+  return atRest(visible)
+}
+
+/** The materialized view with the rows of a refresh instead of its stored rows. */
+function refreshed(
+  content: MaterializedViewContent,
+  { queryId, files }: PreparedWrite,
+  { startedAt, sources }: Extract<TableChange, { kind: 'refreshMaterializedView' }>,
+  at: { readonly version: number; readonly folder: string; readonly duckdbType: (type: string) => string },
+): MaterializedViewContent {
+  const parts = newTableParts(newColumns(content.definition.columns, at.duckdbType))
+  const table: TableContent = {
+    kind: 'table',
+    id: queryId,
+    ...parts,
+    files: tableFiles(files, at.folder, parts.fileSchema),
+    removals: [],
+    changedAt: at.version,
+  }
+  return { ...content, stored: { table, refreshedAt: startedAt, sources } }
 }
 
 function withComment<T extends { comment?: string | undefined }>(object: T, text: string | undefined): T {

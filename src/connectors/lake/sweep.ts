@@ -6,7 +6,7 @@ import { makerOfFolder, nameOfFolder } from './folder-names.ts'
 import { listFolders } from './lake-files.ts'
 import { isWorthRewriting } from './removals.ts'
 import { resolveInside } from './resolve-inside.ts'
-import type { Manifest } from './manifest.ts'
+import { rowsOf, type Manifest } from './manifest.ts'
 import { listVersions, MANIFEST_FOLDER, readVersion, relativeFolder, versionPath, type Chain } from './version-chain.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { isQueryId } from '../../shared/ids.ts'
@@ -188,7 +188,7 @@ async function loadVersions(chain: Chain): Promise<readonly Manifest[]> {
 
 /** The files that Quipu wrote, relative to the location. */
 function dataFiles({ content }: Manifest): string[] {
-  return content.kind === 'table' ? content.files.map(({ path }) => path) : []
+  return rowsOf(content)?.files.map(({ path }) => path) ?? []
 }
 
 /** The files that were there before, relative to the location. */

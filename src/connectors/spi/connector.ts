@@ -193,7 +193,7 @@ export interface ConnectorTable extends SchemaTableName {
   readonly handle: TableHandle
   readonly columns: readonly ConnectorColumn[]
   readonly comment?: string
-  /** For a view: its definition. */
+  /** For a view or a materialized view: its definition. */
   readonly view?: {
     readonly sql: string
     readonly catalog?: string
@@ -201,6 +201,8 @@ export interface ConnectorTable extends SchemaTableName {
     readonly owner?: string
     readonly runAsInvoker?: boolean
   }
+  /** For a materialized view, whose kind is TABLE. */
+  readonly materialized?: MaterializedView
   /** The properties that the administrator has fixed, by name, as SHOW CREATE TABLE shows them. */
   readonly properties?: Readonly<Record<string, string | number | boolean | readonly string[]>>
   /** Identifies the table among all tables that ever have its name; absent for connectors that write no rows. */
@@ -213,6 +215,27 @@ export interface ConnectorTable extends SchemaTableName {
   readonly about?: string
   /** Columns that may be part of a `ScanQuestion`; absent when the table is read row by row. */
   readonly answers?: readonly string[]
+}
+
+export interface MaterializedView {
+  /** How old the stored rows may be, milliseconds; absent: as old as any. 0: they are read only while they are fresh. */
+  readonly gracePeriodMillis?: number
+  /** The rows of the last refresh: `ConnectorTable.handle` reads them. Absent before the first. */
+  readonly stored?: {
+    /** When the statement that refreshed it began, milliseconds since the epoch. */
+    readonly refreshedAt: number
+    /** The tables that the rows were made from. */
+    readonly sources: readonly SourceTable[]
+  }
+}
+
+/** A table that rows were made from. */
+export interface SourceTable {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+  /** @see ConnectorTable.snapshot */
+  readonly snapshot?: string | undefined
 }
 
 export interface ConnectorColumn {

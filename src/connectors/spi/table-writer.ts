@@ -104,6 +104,22 @@ export const viewDefinitionSchema = z.object({
 })
 export type ViewDefinition = z.infer<typeof viewDefinitionSchema>
 
+/** The definition of a materialized view. It always reads with the rights of its owner. */
+export const materializedViewDefinitionSchema = viewDefinitionSchema.extend({
+  /** @see MaterializedView.gracePeriodMillis */
+  gracePeriodMillis: z.number().int().optional(),
+})
+
+export type MaterializedViewDefinition = z.infer<typeof materializedViewDefinitionSchema>
+
+/** @see SourceTable */
+export const sourceTableSchema = z.object({
+  catalog: z.string(),
+  schema: z.string(),
+  table: z.string(),
+  snapshot: z.string().optional(),
+})
+
 /** A change of the columns of a table; the connector decides it against the newest version. Names are lower case. */
 const columnAlterationSchema = z.discriminatedUnion('kind', [
   z.object({
@@ -152,6 +168,27 @@ const tableChangeSchema = z.discriminatedUnion('kind', [
     replace: z.boolean(),
   }),
   z.object({ kind: z.literal('dropView'), schema: z.string(), table: z.string() }),
+  z.object({
+    kind: z.literal('createMaterializedView'),
+    schema: z.string(),
+    table: z.string(),
+    definition: materializedViewDefinitionSchema,
+    /** OR REPLACE: a materialized view of that name is replaced in one step, with its stored rows. */
+    replace: z.boolean(),
+  }),
+  z.object({ kind: z.literal('dropMaterializedView'), schema: z.string(), table: z.string() }),
+  /** The rows replace the stored rows in one step. */
+  z.object({
+    kind: z.literal('refreshMaterializedView'),
+    schema: z.string(),
+    table: z.string(),
+    /** The version of the materialized view that the statement read: its rows must not be older than those stored. */
+    version: z.number().int().min(1),
+    /** When the statement began, milliseconds since the epoch. */
+    startedAt: z.number(),
+    /** The tables that the rows are made from. */
+    sources: z.array(sourceTableSchema),
+  }),
   /** The rows have `changeColumns`, then the columns of the table. */
   z.object({
     kind: z.literal('changeRows'),
@@ -161,7 +198,7 @@ const tableChangeSchema = z.discriminatedUnion('kind', [
     version: readVersion,
   }),
   z.object({
-    kind: z.enum(['renameTable', 'renameView']),
+    kind: z.enum(['renameTable', 'renameView', 'renameMaterializedView']),
     schema: z.string(),
     table: z.string(),
     to: z.object({ schema: z.string(), table: z.string() }),
@@ -178,7 +215,7 @@ const tableChangeSchema = z.discriminatedUnion('kind', [
     kind: z.literal('comment'),
     schema: z.string(),
     table: z.string(),
-    object: z.enum(['table', 'view']),
+    object: z.enum(['table', 'view', 'materializedView']),
     /** Absent: the comment is on the object itself. */
     column: z.string().optional(),
     /** Absent: the comment is removed. */
@@ -336,7 +373,7 @@ interface ChangedName {
 /** The names that mean something else after the change. */
 function changedNames(change: TableChange): readonly ChangedName[] {
   if (change.kind === 'renameSchema') return [{ schema: change.schema }, { schema: change.to }]
-  if (change.kind === 'renameTable' || change.kind === 'renameView') return [change, change.to]
+  if ('to' in change) return [change, change.to]
   return [change]
 }
 

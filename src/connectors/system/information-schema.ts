@@ -172,8 +172,10 @@ async function rowsOf(
         wanted.values('column_name'),
       )
     case 'views':
-      return ofTables(connector, wanted, NAME_COLUMNS, ({ schema, table: name, view }) =>
-        view ? [{ table_catalog: catalog, table_schema: schema, table_name: name, view_definition: view.sql }] : [],
+      return ofTables(connector, wanted, NAME_COLUMNS, ({ schema, table: name, view, materialized }) =>
+        view && !materialized
+          ? [{ table_catalog: catalog, table_schema: schema, table_name: name, view_definition: view.sql }]
+          : [],
       )
     // Catalogs have no roles and no grants.
     case 'applicable_roles':

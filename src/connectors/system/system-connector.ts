@@ -1,9 +1,18 @@
 import type { Catalogs } from '../spi/catalogs.ts'
-import { READ_ONLY, type Asker, type Connector, type SchemaTableName, type TableHandle } from '../spi/connector.ts'
+import {
+  READ_ONLY,
+  type Asker,
+  type Connector,
+  type ConnectorTable,
+  type SchemaTableName,
+  type SourceTable,
+  type TableHandle,
+} from '../spi/connector.ts'
+import { freshnessOf } from '../spi/freshness.ts'
 import type { Wanted } from '../spi/scan-conditions.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
 import { historySchema, type HistorySource, type HistoryTables } from './history-schema.ts'
-import { connectorColumns, namedTables, wantedOf, withInformationSchema } from './information-schema.ts'
+import { connectorColumns, namedTables, ofTables, wantedOf, withInformationSchema } from './information-schema.ts'
 import { jdbcRows, overCatalogs, type OnLeftOut } from './jdbc-rows.ts'
 import { jdbcTables } from './jdbc-tables.ts'
 import { metadataTables } from './metadata-tables.ts'
@@ -107,7 +116,7 @@ function createSystemConnector(
           if (schema === history.name) return history.load(data, wanted, asker)
           const listed = await rowsOf(
             { schema, table, columns: wanted, wanted: wantedOf(data), asker },
-            seenCatalogs(catalogs, asker),
+            catalogs,
             sources,
           )
           const rows = rowArrays(columnsOf(schema, table)!, listed, wanted)
@@ -146,13 +155,14 @@ async function rowsOf(
   catalogs: Catalogs,
   sources: (() => SystemSources) | undefined,
 ): Promise<readonly SystemRow[]> {
+  const seen = seenCatalogs(catalogs, asker)
   switch (schema) {
     case 'runtime':
       return coordinatorOnly(sources).runtime[table as keyof typeof runtimeTables](asker, columns)
     case 'metadata':
-      return metadataRows(table as keyof typeof metadataTables, catalogs, wanted, asker.onLeftOut)
+      return metadataRows(table as keyof typeof metadataTables, { seen, all: catalogs }, wanted, asker.onLeftOut)
     default:
-      return jdbcRows(table as keyof typeof jdbcTables, catalogs, wanted, asker.onLeftOut)
+      return jdbcRows(table as keyof typeof jdbcTables, seen, wanted, asker.onLeftOut)
   }
 }
 
@@ -177,9 +187,10 @@ async function sizeRows(connector: Connector, wanted: Wanted): Promise<SystemRow
 
 const COMMENTED = { catalog: 'catalog_name', schema: 'schema_name', table: 'table_name' } as const
 
+/** @param all the catalogs with the objects that the user may not know about: whether a view is fresh depends on them */
 async function metadataRows(
   table: keyof typeof metadataTables,
-  catalogs: Catalogs,
+  { seen: catalogs, all }: { readonly seen: Catalogs; readonly all: Catalogs },
   wanted: Wanted,
   onLeftOut: OnLeftOut,
 ): Promise<SystemRow[]> {
@@ -215,15 +226,50 @@ async function metadataRows(
         onLeftOut,
         rowsOf: (connector) => sizeRows(connector, wanted),
       })
-    // No connector declares properties, and there are no materialized views.
+    case 'materialized_views':
+      return overCatalogs(catalogs, wanted, {
+        column: NAMED.catalog,
+        onLeftOut,
+        rowsOf: (connector) => (connector.abilities.materializedViews ? materializedViews(connector, wanted, all) : Promise.resolve([])), // prettier-ignore
+      })
+    // No connector declares properties.
     case 'analyze_properties':
     case 'column_properties':
     case 'materialized_view_properties':
-    case 'materialized_views':
     case 'schema_properties':
     case 'table_properties':
       return []
     default:
       throw new Error(`Unknown table: ${JSON.stringify(table satisfies never)}`)
   }
+}
+
+const NAMED = { catalog: 'catalog_name', schema: 'schema_name', table: 'name' } as const
+
+async function materializedViews(connector: Connector, wanted: Wanted, catalogs: Catalogs): Promise<SystemRow[]> {
+  const found: ConnectorTable[] = []
+  await ofTables(connector, wanted, NAMED, (table) => {
+    if (table.materialized) found.push(table)
+    return []
+  })
+  return Promise.all(
+    found.map(async ({ schema, table, view, materialized, comment }) => {
+      const source = async (from: SourceTable) =>
+        from.snapshot === undefined ? undefined : catalogs.get(from.catalog)?.getTable(from.schema, from.table)
+      const freshness = await freshnessOf(materialized!, source)
+      const { stored } = materialized!
+      return {
+        catalog_name: connector.catalog,
+        schema_name: schema,
+        name: table,
+        storage_catalog: connector.catalog,
+        storage_schema: schema,
+        storage_table: `${table}$materialized_view_storage`,
+        freshness,
+        last_fresh_time: stored && freshness !== 'FRESH' ? new Date(stored.refreshedAt).toISOString() : null,
+        comment: comment ?? '',
+        definition: view!.sql.trimEnd(),
+      }
+    }),
+  )
 }

@@ -125,8 +125,8 @@ export function analyzeParameters(input: AnalysisInput, expressions: readonly Ex
   })
 }
 
-/** Nothing is known about tables yet when the versions that a text names are found out. */
-const NO_TABLES: ResolvedMetadata = {
+/** For parts of a text that are analyzed before any table is known. */
+export const NO_TABLES: ResolvedMetadata = {
   table: () => undefined,
   tableAt: () => undefined,
   hasVersions: () => false,

@@ -1,6 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { accessOf, type AccessControl } from '../access-control.ts'
-import type { ConnectorTable, TablePoint } from '../../connectors/spi/connector.ts'
+import type { ConnectorTable, SourceTable, TablePoint } from '../../connectors/spi/connector.ts'
+import { freshnessOf, mayReadStored } from '../../connectors/spi/freshness.ts'
 import type { SessionContext } from '../session.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { QualifiedName } from '../syntax/ast.ts'
@@ -34,6 +35,8 @@ export interface ResolvedMetadata {
 export interface ResolvedTable extends ConnectorTable {
   /** The parsed query of a view; absent for tables, and for views whose text is not a query. */
   readonly query?: Query
+  /** For a materialized view: whether the stored rows are read, and not its query. */
+  readonly readsStored?: boolean
 }
 
 /**
@@ -159,9 +162,17 @@ export async function resolve(
     }
     const { view } = table
     const query = view === undefined ? undefined : budget.run(() => parseView(view.sql))
-    const resolved = query === undefined ? table : { ...table, query }
+    const resolved = { ...table, ...(query && { query }), ...(await storedOf(table)) }
     found.set(keyOf(name), resolved)
     return resolved
+  }
+
+  const storedOf = async ({ materialized }: ConnectorTable): Promise<Pick<ResolvedTable, 'readsStored'>> => {
+    if (!materialized) return {}
+    const source = async (from: SourceTable) => (from.snapshot === undefined ? undefined : metadata.table(from.catalog, from.schema, from.table)) // prettier-ignore
+    return {
+      readsStored: mayReadStored(materialized, await freshnessOf(materialized, source), session.startTimeMillis),
+    }
   }
 
   const access = accessOf(session)

@@ -24,6 +24,7 @@ import { findNamedQuery, type NamedQuery, type Scope } from './scope.ts'
 import { analyzePeriod, pointOf } from './table-points.ts'
 import { withPolicies, type RuleNames } from './table-policies.ts'
 import type { CteScanNode, ScanNode } from './tree.ts'
+import { visitStatementColumns } from './walk.ts'
 
 const MAX_VIEW_NESTING = 50
 /** A view that reads another view twice doubles the plan: thirty levels of such views would be a billion scans. */
@@ -181,14 +182,19 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
   if (context.views.includes(label) || context.views.length >= MAX_VIEW_NESTING) {
     throw errorAt(context, node, 'VIEW_IS_RECURSIVE', 'View is recursive')
   }
+  if (context.defined?.label === label && !context.defined.refreshed) {
+    const kind = table.materialized ? 'materialized view' : 'view'
+    throw errorAt(context, node, 'VIEW_IS_RECURSIVE', `Statement would create a recursive ${kind}`)
+  }
   if (++context.viewsRead.count > MAX_VIEWS_READ) throw new TooManyViews()
   if (table.query === undefined) {
     throw errorAt(context, node, 'INVALID_VIEW', `Invalid view '${label}': its text cannot be parsed`)
   }
+  const refreshed = context.defined?.label === label
   const inner: AnalysisContext = {
     ...context,
     text: { sql: table.view!.sql, origin: { lineNumber: 1, columnNumber: 1 } },
-    session: { ...context.session, ...viewSession(table, name) },
+    session: { ...context.session, ...viewSession(table, name), ...(refreshed && { user: table.view!.owner! }) },
     parameters: { kind: 'values', values: [] },
     views: [...context.views, label],
     functions: new Map(),
@@ -215,12 +221,7 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
     const { column: source, type } = query.columns[i]!
     return { id: newId(context), expression: castTo(columnOf(source, type), parseTypeText(column.type)) }
   })
-  context.viewsRead.named.push({
-    ...name,
-    via: context.views,
-    columns: declared.map((column, i) => ({ id: columns[i]!.id, name: column.name })),
-  })
-  return withPolicies(context, node, name, {
+  const rows = {
     node: { kind: 'project', input: query.node, columns },
     fields: declared.map((column, i) => ({
       name: column.name,
@@ -228,7 +229,17 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
       type: columns[i]!.expression.type,
       column: columns[i]!.id,
     })),
+  } as const
+  if (refreshed) return rows
+  // The query of stored rows is not run, but its owner needs the rights to read all of it.
+  if (table.readsStored) visitStatementColumns(rows.node, (id) => context.read.add(id))
+  const read = table.readsStored ? scanTable(context, name, table, relation) : rows
+  context.viewsRead.named.push({
+    ...name,
+    via: context.views,
+    columns: read.fields.map(({ column, name: own }) => ({ id: column, name: own! })),
   })
+  return withPolicies(context, node, name, read)
 }
 
 /**

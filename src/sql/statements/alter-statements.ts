@@ -9,6 +9,7 @@ import type {
   DropColumn,
   DropNotNullConstraint,
   RenameColumn,
+  RenameMaterializedView,
   RenameSchema,
   RenameTable,
   RenameView,
@@ -36,6 +37,7 @@ export type AlterStatement =
   | RenameSchema
   | RenameTable
   | RenameView
+  | RenameMaterializedView
   | AddColumn
   | DropColumn
   | RenameColumn
@@ -49,6 +51,7 @@ const DOING: Readonly<Record<Exclude<AlterStatement['kind'], 'CommentOn'>, strin
   RenameSchema: 'renaming schemas',
   RenameTable: 'renaming tables',
   RenameView: 'renaming views',
+  RenameMaterializedView: 'renaming materialized views',
   AddColumn: 'adding columns',
   DropColumn: 'dropping columns',
   RenameColumn: 'renaming columns',
@@ -77,6 +80,8 @@ export async function analyzeAlter(input: StatementInput, node: AlterStatement):
       return renamed(input, node, 'renameTable', 'RENAME TABLE')
     case 'RenameView':
       return renamed(input, node, 'renameView', 'RENAME VIEW')
+    case 'RenameMaterializedView':
+      return renamed(input, node, 'renameMaterializedView', 'RENAME MATERIALIZED VIEW')
     case 'AddColumn':
       return addColumn(input, node)
     case 'DropColumn': {
@@ -130,20 +135,21 @@ function altered(
 
 function neededOf(node: AlterStatement): NeededAbility {
   if (node.kind === 'CommentOn') return { ability: 'comments', doing: `setting ${node.type.toLowerCase()} comments` }
-  return { ability: 'alterTable', doing: DOING[node.kind] }
+  const ability = node.kind === 'RenameMaterializedView' ? 'materializedViews' : 'alterTable'
+  return { ability, doing: DOING[node.kind] }
 }
 
 async function renamed(
   input: StatementInput,
-  node: RenameTable | RenameView,
-  kind: 'renameTable' | 'renameView',
+  node: RenameTable | RenameView | RenameMaterializedView,
+  kind: 'renameTable' | 'renameView' | 'renameMaterializedView',
   updateType: string,
 ): Promise<BoundWrite> {
   const { name, exists } = await findObject(input, node.source)
   const { schema, table } = newNameOf(name, node.target)
   const change = { kind, schema: name.schema, table: name.table, to: { schema, table } } as const
   const tolerance: Tolerance =
-    node.kind === 'RenameTable' && node.exists ? { settled: !exists, tolerated: 'TABLE_NOT_FOUND' } : {}
+    node.kind !== 'RenameView' && node.exists ? { settled: !exists, tolerated: 'TABLE_NOT_FOUND' } : {}
   return altered(input, node, { catalog: name.catalog, updateType, change, tolerance })
 }
 
@@ -226,7 +232,7 @@ async function comment(input: StatementInput, node: CommentOn): Promise<BoundWri
     kind: 'comment',
     schema: name.schema,
     table: name.table,
-    object: found?.view === undefined ? 'table' : 'view',
+    object: found?.materialized ? 'materializedView' : found?.view === undefined ? 'table' : 'view',
     ...(column !== undefined && { column }),
     ...(node.comment && { text: node.comment.value }),
   }

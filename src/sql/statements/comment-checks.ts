@@ -2,11 +2,15 @@ import { shownName } from '../access-control.ts'
 import type { CommentOn } from '../syntax/ast-statements.ts'
 import { columnNamed, OWNERSHIP, type ObjectChecks } from './object-checks.ts'
 
+const NO_COMMENTS =
+  ', but a materialized view with that name exists. Setting comments on materialized views is unsupported.'
+
 export async function checkComment(checks: ObjectChecks, { type, name: written }: CommentOn): Promise<void> {
   switch (type) {
     case 'TABLE': {
       const { name, found } = await checks.find(written)
       const shown = shownName(name)
+      if (found?.materialized) throw checks.missingTable(name, NO_COMMENTS)
       if (found?.view !== undefined) {
         throw checks.missingTable(
           name,
@@ -19,6 +23,7 @@ export async function checkComment(checks: ObjectChecks, { type, name: written }
     case 'VIEW': {
       const { name, found } = await checks.find(written)
       const shown = shownName(name)
+      if (found?.materialized) throw checks.error('TABLE_NOT_FOUND', `View '${shown}' does not exist${NO_COMMENTS}`)
       if (found?.view === undefined) {
         const hint = found && `, but a table with that name exists. Did you mean COMMENT ON TABLE ${shown} IS ...?`
         throw checks.error('TABLE_NOT_FOUND', `View '${shown}' does not exist${hint ?? ''}`)

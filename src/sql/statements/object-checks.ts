@@ -20,6 +20,17 @@ export interface Looked {
 
 export const OWNERSHIP = 'OWNERSHIP'
 
+/** The kind of an object, in the words of messages. */
+export function kindOf(found: Pick<ConnectorTable, 'view' | 'materialized'>): 'table' | 'view' | 'materialized view' {
+  if (found.materialized) return 'materialized view'
+  return found.view === undefined ? 'table' : 'view'
+}
+
+/** A kind at the beginning of a message. */
+export function titled(kind: string): string {
+  return kind[0]!.toUpperCase() + kind.slice(1)
+}
+
 export function columnNamed(
   table: ConnectorTable | undefined,
   name: Pick<Identifier, 'value'>,
@@ -87,7 +98,9 @@ export class ObjectChecks {
   /** @param refusal the message about a view */
   async noView(target: QualifiedName, refusal: string): Promise<void> {
     const { found } = await this.find(target)
-    if (found?.view !== undefined) throw this.error('NOT_SUPPORTED', refusal)
+    if (found?.view === undefined) return
+    const message = found.materialized ? refusal.replace(/\b(a view|views)\b/, (word) => word.replace('view', 'materialized view')) : refusal // prettier-ignore
+    throw this.error('NOT_SUPPORTED', message)
   }
 
   /** Checks that the schema exists. */

@@ -7,6 +7,7 @@ const propertyErrors = {
   schema: 'INVALID_SCHEMA_PROPERTY',
   table: 'INVALID_TABLE_PROPERTY',
   view: 'INVALID_VIEW_PROPERTY',
+  'materialized view': 'INVALID_MATERIALIZED_VIEW_PROPERTY',
   column: 'INVALID_COLUMN_PROPERTY',
 } as const satisfies Record<string, ErrorName>
 

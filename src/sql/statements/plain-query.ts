@@ -34,3 +34,10 @@ export function plainSelect(
     windows: [],
   }
 }
+
+/** Builds `SELECT * FROM relation`. */
+export function allOf(relation: Relation): Query {
+  const { span } = relation
+  const all = { kind: 'AllColumns', span, target: undefined, aliases: [] } as const
+  return plainQuery(span, plainSelect(span, [all], { from: relation }))
+}

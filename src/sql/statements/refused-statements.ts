@@ -3,12 +3,9 @@ import type { Statement } from '../syntax/ast-statements.ts'
 import { errorAt } from '../analyzer/context.ts'
 import { accessDenied } from '../access-control.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { SessionEffect } from './session-statements.ts'
 
 /** Operations that no connector here supports, in the words of Trino's connectors. */
 const words: Readonly<Partial<Record<Statement['kind'], string>>> = {
-  SetProperties: 'setting table properties',
-  CreateMaterializedView: 'creating materialized views',
   Analyze: 'analyze',
 }
 
@@ -35,25 +32,12 @@ export function refuse(input: StatementInput, node: Statement): never {
       throw new EngineError('NOT_SUPPORTED', 'DROP CATALOG is not supported by the static catalog store')
     case 'SetAuthorization':
       throw unsupported(`setting an owner on a ${node.entityKind.toLowerCase()}`)
+    case 'SetProperties':
+      throw unsupported(`setting ${node.type === 'TABLE' ? 'table' : 'materialized view'} properties`)
     default: {
       const doing = words[node.kind]
       if (doing !== undefined) throw unsupported(doing)
       throw errorAt(input, node, 'NOT_SUPPORTED', `${wordsOf(node.kind)} is not supported`)
     }
-  }
-}
-
-/**
- * The effect of a statement that names a materialized view which does not exist and allows this by IF EXISTS: the
- * checks have refused all other names. Undefined for any other statement.
- */
-export function changesNothing(node: Statement): SessionEffect | undefined {
-  switch (node.kind) {
-    case 'DropMaterializedView':
-      return { updateType: 'DROP MATERIALIZED VIEW', changes: [] }
-    case 'RenameMaterializedView':
-      return { updateType: 'RENAME MATERIALIZED VIEW', changes: [] }
-    default:
-      return undefined
   }
 }

@@ -5,6 +5,7 @@ import type { ShowCreate } from '../syntax/ast-statements.ts'
 import { printName, printText } from '../syntax/print-names.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { typeInStatement } from '../types/type-text.ts'
+import { kindOf } from './object-checks.ts'
 import type { RowsQuery } from './rows-query.ts'
 import { errorAt } from '../analyzer/context.ts'
 import type { StatementInput } from '../statement-input.ts'
@@ -18,11 +19,8 @@ export async function showCreate(input: StatementInput, node: ShowCreate): Promi
       return one('Create Table', await createTable(input, node))
     case 'VIEW':
       return one('Create View', await createView(input, node))
-    case 'MATERIALIZED_VIEW': {
-      const { table, name } = await find(input, node, 'Materialized view')
-      const kind = table.kind === 'VIEW' ? 'view' : 'table'
-      throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a ${kind}, not a materialized view`)
-    }
+    case 'MATERIALIZED_VIEW':
+      return one('Create Materialized View', await createMaterializedView(input, node))
     case 'FUNCTION':
       throw errorAt(
         input,
@@ -68,9 +66,8 @@ async function find(input: StatementInput, node: ShowCreate, what: string) {
 
 async function createTable(input: StatementInput, node: ShowCreate): Promise<string> {
   const { table, name, printed } = await find(input, node, 'Table')
-  if (table.kind === 'VIEW') {
-    throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a view, not a table`)
-  }
+  const kind = kindOf(table)
+  if (kind !== 'table') throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a ${kind}, not a table`)
   const columns = table.columns.filter((column) => column.hidden !== true).map(columnText)
   const comment = table.comment === undefined ? '' : `\nCOMMENT ${printText(table.comment)}`
   return `CREATE TABLE ${printed} (\n${columns.join(',\n')}\n)${comment}${withText(table.properties)}`
@@ -97,10 +94,36 @@ function columnText(column: ConnectorTable['columns'][number]): string {
 
 async function createView(input: StatementInput, node: ShowCreate): Promise<string> {
   const { table, name, printed } = await find(input, node, 'View')
-  if (table.view === undefined) {
-    throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a table, not a view`)
+  const kind = kindOf(table)
+  if (table.view === undefined || kind !== 'view') {
+    throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a ${kind}, not a view`)
   }
   const comment = table.comment === undefined ? '' : ` COMMENT ${printText(table.comment)}`
   const security = table.view.runAsInvoker === true ? 'INVOKER' : 'DEFINER'
   return `CREATE VIEW ${printed}${comment} SECURITY ${security} AS\n${table.view.sql.trimEnd()}`
+}
+
+async function createMaterializedView(input: StatementInput, node: ShowCreate): Promise<string> {
+  const { table, name, printed } = await find(input, node, 'Materialized view')
+  const kind = kindOf(table)
+  if (table.view === undefined || !table.materialized) {
+    throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a ${kind}, not a materialized view`)
+  }
+  const { gracePeriodMillis } = table.materialized
+  const grace = gracePeriodMillis === undefined ? '' : `\nGRACE PERIOD ${intervalText(gracePeriodMillis)}`
+  const comment = table.comment === undefined ? '' : `\nCOMMENT ${printText(table.comment)}`
+  return `CREATE MATERIALIZED VIEW ${printed}${grace}${comment} AS\n${table.view.sql.trimEnd()}`
+}
+
+const UNITS = [
+  ['DAY', 86_400_000],
+  ['HOUR', 3_600_000],
+  ['MINUTE', 60_000],
+] as const
+
+/** An interval in the largest unit of which it has a whole number. */
+function intervalText(millis: number): string {
+  const amount = Math.abs(millis)
+  const [unit, size] = UNITS.find(([, each]) => amount > 0 && amount % each === 0) ?? ['SECOND', 1000]
+  return `INTERVAL ${millis < 0 ? '-' : ''}${printText(String(amount / size))} ${unit}`
 }

@@ -7,10 +7,10 @@ import { qualify, resolve } from '../analyzer/resolve.ts'
 import type { ColumnId, RelationNode, ScanNode } from '../analyzer/tree.ts'
 import { javaDouble } from '../../duckdb/scripts/double-text.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { Query, Relation } from '../syntax/ast-query.ts'
+import type { Query } from '../syntax/ast-query.ts'
 import type { ShowStats } from '../syntax/ast-statements.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import { plainQuery, plainSelect } from './plain-query.ts'
+import { allOf } from './plain-query.ts'
 import type { GeneratedType, RowsQuery, RowValue } from './rows-query.ts'
 
 const DOUBLE: GeneratedType = { name: 'double' }
@@ -57,13 +57,6 @@ async function queryOf(input: StatementInput, { relation, span }: ShowStats): Pr
     throw new EngineError('TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${table}' does not exist`)
   }
   return allOf(relation)
-}
-
-/** Builds `SELECT * FROM relation`. */
-function allOf(relation: Relation): Query {
-  const { span } = relation
-  const all = { kind: 'AllColumns', span, target: undefined, aliases: [] } as const
-  return plainQuery(span, plainSelect(span, [all], { from: relation }))
 }
 
 interface Source {

@@ -7,7 +7,7 @@ import type { AnyNode } from '../syntax/tree.ts'
 import { isStorable } from '../types/coercion.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
-import { ObjectChecks, OWNERSHIP } from './object-checks.ts'
+import { kindOf, ObjectChecks, OWNERSHIP } from './object-checks.ts'
 
 /** The columns of a query that a statement contains. */
 export type QueryColumns = readonly { readonly name: string | undefined; readonly type: SqlType }[]
@@ -108,8 +108,9 @@ export async function checkDropTable(checks: ObjectChecks, { name: written, exis
   const { name, found } = await checks.find(written)
   if (found?.view !== undefined) {
     const shown = shownName(name)
-    const message = `Table '${shown}' does not exist, but a view with that name exists. Did you mean DROP VIEW ${shown}?`
-    throw checks.error('GENERIC_USER_ERROR', message)
+    const kind = kindOf(found)
+    const hint = `but a ${kind} with that name exists. Did you mean DROP ${kind.toUpperCase()} ${shown}?`
+    throw checks.error('GENERIC_USER_ERROR', `Table '${shown}' does not exist, ${hint}`)
   }
   if (found !== undefined) checks.may(name, OWNERSHIP, 'drop table')
   else if (!exists) throw checks.missingTable(name)
@@ -119,7 +120,8 @@ export async function checkRenameTable(checks: ObjectChecks, { source, target, e
   const { name, found } = await checks.find(source)
   if (found?.view !== undefined) {
     const shown = shownName(name)
-    const hint = `but a view with that name exists. Did you mean ALTER VIEW ${shown} RENAME TO ...?`
+    const kind = kindOf(found)
+    const hint = `but a ${kind} with that name exists. Did you mean ALTER ${kind.toUpperCase()} ${shown} RENAME TO ...?`
     throw checks.error('GENERIC_USER_ERROR', `Table '${shown}' does not exist, ${hint}`)
   }
   if (found === undefined) {
@@ -129,7 +131,7 @@ export async function checkRenameTable(checks: ObjectChecks, { source, target, e
   const to = newNameOf(name, target)
   const there = await checks.look(to, 'Target catalog')
   if (there.found?.view !== undefined) {
-    const message = `Target table '${shownName(to)}' does not exist, but a view with that name exists.`
+    const message = `Target table '${shownName(to)}' does not exist, but a ${kindOf(there.found)} with that name exists.`
     throw checks.error('GENERIC_USER_ERROR', message)
   }
   if (there.found !== undefined) {

@@ -17,14 +17,16 @@ import {
   checkCreateTable,
   checkCreateTableAs,
   checkDropTable,
-  checkQueryColumns,
   checkRenameTable,
   type QueryColumns,
 } from './table-checks.ts'
 import {
+  checkCreateMaterializedView,
   checkCreateView,
   checkDropMaterializedView,
   checkDropView,
+  checkRefreshMaterializedView,
+  checkSetMaterializedViewProperties,
   checkRenameMaterializedView,
   checkRenameView,
 } from './view-checks.ts'
@@ -57,6 +59,7 @@ export async function checkWrite(
     case 'RenameTable':
       return checkRenameTable(checks, node)
     case 'SetProperties':
+      if (node.type === 'MATERIALIZED_VIEW') return checkSetMaterializedViewProperties(checks, node.name)
       await checks.noView(node.name, 'Cannot set properties to a view in ALTER TABLE')
       await checks.table(node.name, false, [OWNERSHIP, 'set table properties to'])
       return
@@ -79,8 +82,9 @@ export async function checkWrite(
     case 'RenameView':
       return checkRenameView(checks, node)
     case 'CreateMaterializedView':
-      checks.may(checks.named(node.name), OWNERSHIP, 'create materialized view')
-      return checkQueryColumns(checks, await columnsOf(node.query), undefined)
+      return checkCreateMaterializedView(checks, node, () => columnsOf(node.query))
+    case 'RefreshMaterializedView':
+      return checkRefreshMaterializedView(checks, node.name)
     case 'DropMaterializedView':
       return checkDropMaterializedView(checks, node.name, node.exists)
     case 'RenameMaterializedView':

@@ -36,6 +36,11 @@ import {
   type NeededAbility,
   type Tolerance,
 } from './bound-write.ts'
+import {
+  analyzeMaterializedView,
+  isMaterializedViewStatement,
+  type MaterializedViewStatement,
+} from './materialized-view-statements.ts'
 import { checkTableProperties, refuseProperties } from './object-properties.ts'
 import { analyzeRowWrite, isRowStatement } from './row-change-statements.ts'
 import { storedRows } from './stored-rows.ts'
@@ -52,11 +57,17 @@ export type ConnectorStatement =
   | DropView
   | AlterStatement
   | RowStatement
+  | MaterializedViewStatement
 
-type DefiningStatement = Exclude<ConnectorStatement, AlterStatement | RowStatement>
+type DefiningStatement = Exclude<ConnectorStatement, AlterStatement | RowStatement | MaterializedViewStatement>
 
 export function isConnectorStatement(node: Statement): node is ConnectorStatement {
-  return Object.hasOwn(needed, node.kind) || isAlterStatement(node) || isRowStatement(node)
+  return (
+    Object.hasOwn(needed, node.kind) ||
+    isAlterStatement(node) ||
+    isRowStatement(node) ||
+    isMaterializedViewStatement(node)
+  )
 }
 
 const needed: Readonly<Record<DefiningStatement['kind'], NeededAbility>> = {
@@ -90,6 +101,7 @@ export async function analyzeWrite(
 ): Promise<BoundWrite> {
   if (isAlterStatement(node)) return analyzeAlter(input, node)
   if (isRowStatement(node)) return analyzeRowWrite(input, node, parts.rows)
+  if (isMaterializedViewStatement(node)) return analyzeMaterializedView(input, node, parts.query)
   switch (node.kind) {
     case 'CreateSchema':
       return createSchema(input, node)

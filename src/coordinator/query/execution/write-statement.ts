@@ -64,7 +64,7 @@ export async function carryOutWrite(deps: WriteDeps, run: RunContext, write: Ana
  * the change enters the guard before it is planned.
  */
 function countsRows({ kind }: TableChange): boolean {
-  return kind === 'changeRows' || kind === 'rewriteTable'
+  return kind === 'changeRows' || kind === 'rewriteTable' || kind === 'refreshMaterializedView'
 }
 
 /** For a change that has entered the guard already. */
@@ -97,7 +97,7 @@ async function planAndDecide(
   const withoutWorker = (): QueryCommand => run.planned(facts(first, first.columns.length > 0 ? ROW_PLAN : undefined))
   if (first.settled) return changeNothing(deps, run, [withoutWorker()])
 
-  let begun: Begun
+  let begun: Begun | undefined
   try {
     begun = await begin(deps, run, first, again)
   } catch (error) {
@@ -105,6 +105,7 @@ async function planAndDecide(
     return changeNothing(deps, run, [withoutWorker()])
   }
   run.signal.throwIfAborted()
+  if (!begun) return changeNothing(deps, run, [withoutWorker()])
   const { target, analyzed } = begun
   const { source } = analyzed
   if (!source) {
@@ -130,12 +131,13 @@ interface Begun {
 /** How often a statement is analyzed whose table changes between its analysis and its beginning. */
 const MOST_ANALYSES = 3
 
+/** @returns undefined when another statement has done it meanwhile */
 async function begin(
   deps: WriteDeps,
   run: RunContext,
   first: PlannedWrite,
   again: AnalyzedWrite['again'],
-): Promise<Begun> {
+): Promise<Begun | undefined> {
   let analyzed = first
   for (let analyses = 1; ; analyses++) {
     try {
@@ -145,6 +147,7 @@ async function begin(
       if (analyses === MOST_ANALYSES || howToRetry(error) !== 'anew' || !analyzed.source) throw error
       run.signal.throwIfAborted()
       analyzed = await again()
+      if (analyzed.settled) return undefined
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { WriteTarget } from '../../../connectors/spi/table-writer.ts'
+import type { ViewDefinition, WriteTarget } from '../../../connectors/spi/table-writer.ts'
 import type { Failure } from '../../../shared/engine-error.ts'
 import { fingerprintOfShape, type Fingerprint } from '../../../sql/fingerprint.ts'
 import type { QueryType } from '../../../sql/front-end.ts'
@@ -284,16 +284,10 @@ type Changed = Pick<WriteTarget, 'change' | 'columns'>
 /** Removes secrets from the text of a view and from comments. Names and files are the catalog's, and stay. */
 function sealedChange({ change, columns: stored }: Changed, clean: (text: string) => string): Changed {
   switch (change.kind) {
-    case 'createView': {
-      const { sql, comment, columns: shown } = change.definition
-      const definition = {
-        ...change.definition,
-        sql: sql.length > LONGEST_VIEW ? REDACTED : clean(redactSecrets(sql).sql),
-        columns: shown.map((column) => commented(column, clean)),
-        ...(comment !== undefined && { comment: clean(comment) }),
-      }
-      return { change: { ...change, definition }, columns: stored }
-    }
+    case 'createView':
+      return { change: { ...change, definition: sealedView(change.definition, clean) }, columns: stored }
+    case 'createMaterializedView':
+      return { change: { ...change, definition: sealedView(change.definition, clean) }, columns: stored }
     case 'createTable': {
       const comment = change.comment === undefined ? {} : { comment: clean(change.comment) }
       const columns = change.columns.map((column) => commented(column, clean))
@@ -309,6 +303,16 @@ function sealedChange({ change, columns: stored }: Changed, clean: (text: string
     }
     default:
       return { change, columns: stored }
+  }
+}
+
+function sealedView<D extends ViewDefinition>(definition: D, clean: (text: string) => string): D {
+  const { sql, comment, columns } = definition
+  return {
+    ...definition,
+    sql: sql.length > LONGEST_VIEW ? REDACTED : clean(redactSecrets(sql).sql),
+    columns: columns.map((column) => commented(column, clean)),
+    ...(comment !== undefined && { comment: clean(comment) }),
   }
 }
 

@@ -16,7 +16,7 @@ export function shownCloudEvent(event: Recorded, source: string, seesEnder: Sees
  * The data of an event without the parts that users may not see:
  *
  * - the fragments and the data of splits of a plan, which only a successor needs;
- * - splits and snapshots of tables that only the access rules read;
+ * - splits and snapshots of tables that only the access rules read, and the sources of a refresh, which include them;
  * - digests of results and of written files, because the content of a short one can be guessed;
  * - the user that ended a query, unless this reader may see it;
  * - the address of the user that put a cluster into a state;
@@ -35,7 +35,14 @@ export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesE
   if (type === 'ResultPagesPublished' && Array.isArray(data['pages']))
     return { ...data, pages: data['pages'].map((page) => without(without(page, 'digest'), 'sha256')) }
   if (type === 'WritePrepared' && isRecord(data['prepared']))
-    return { ...data, prepared: { ...data['prepared'], ...shownFiles(data['prepared']['files']) } }
+    return {
+      ...data,
+      prepared: {
+        ...data['prepared'],
+        change: without(data['prepared']['change'], 'sources'),
+        ...shownFiles(data['prepared']['files']),
+      },
+    }
   if (type === 'ClusterStateAsked') {
     const { by: user, originalUser } = data
     const isSeen =
