@@ -59,6 +59,15 @@ const changes: readonly Change[] = [
   },
 ]
 
+const refresh: Change = {
+  name: 'REFRESH MATERIALIZED VIEW',
+  before: 'CREATE MATERIALIZED VIEW memory.default.t AS SELECT name FROM nation',
+  sql: 'REFRESH MATERIALIZED VIEW memory.default.t',
+  look: "SELECT count(*), count(DISTINCT t.name), max(freshness) FROM memory.default.t, system.metadata.materialized_views m WHERE m.name = 't'", // prettier-ignore
+  after: 'DROP MATERIALIZED VIEW memory.default.t',
+  at: ['QueryPlanned', 'TaskFinished', 'WritePrepared', 'WriteCommitted'],
+}
+
 const end = async (sql: string): Promise<unknown> => endOf(await post(server.url, sql))
 
 async function must(sql: string | undefined): Promise<void> {
@@ -72,7 +81,7 @@ async function seen(sql: string): Promise<unknown> {
   return error?.message ?? rows
 }
 
-describe.each(changes)('$name', ({ before, sql, look, after, at }) => {
+describe.each([...changes, refresh])('$name', ({ before, sql, look, after, at }) => {
   let undisturbed: { readonly said: unknown; readonly seen: unknown }
 
   it('finishes in an undisturbed run', { timeout: 240_000 }, async () => {

@@ -30,6 +30,8 @@ export interface TableRunner {
     stored: string,
     today: Readonly<Record<string, Pick<ConnectorTable['columns'][number], 'nameToday' | 'lastName'>>>,
   ): void
+  /** A materialized view that was refreshed. @param stored the table with its rows */
+  createMaterializedView(name: string, query: string, owner: string, stored: string): Promise<void>
   createView(
     name: string,
     query: string,
@@ -65,7 +67,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     tables: () => Promise.resolve([...tables.values()].map(({ schema, table, kind }) => ({ schema, table, kind }))),
     table: (_, __, name, at) => Promise.resolve(at?.kind === 'version' ? versions.get(`${name} ${at.version}`) : tables.get(name)), // prettier-ignore
     statistics: () => Promise.resolve({}),
-    abilities: () => ({ ...READ_ONLY, insert: true, rowChanges: true, snapshots: true }),
+    abilities: () => ({ ...READ_ONLY, insert: true, rowChanges: true, snapshots: true, materializedViews: true }),
   }
   const analyze = async (sql: string, as: Partial<SessionContext> = {}) => {
     const analyzed = await planText(planner, sql, { ...session, ...as }, metadata)
@@ -75,7 +77,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
   const storedAs = ({ table, handle }: RenderedScan): string => `stored_${String(handle['table'] ?? table)}`
   const rows = async (sql: string, as?: Partial<SessionContext>): Promise<unknown[][]> =>
     wireRows(connection, (await analyze(sql, as)).query, storedAs)
-  return {
+  const runner: TableRunner = {
     async createTable(name, sql, { notNull = [] } = {}) {
       const { query, columns } = await analyze(sql)
       await connection.run(`CREATE OR REPLACE TABLE stored_${name} AS ${withScans(query, storedAs)}`)
@@ -100,6 +102,12 @@ export async function openTableRunner(settings: readonly string[] = languageSett
       const table = tables.get(stored)!
       const columns = table.columns.map((column) => ({ ...column, ...today[column.name] }))
       versions.set(`${name} ${version}`, { ...table, version, columns })
+    },
+    async createMaterializedView(name, sql, owner, stored) {
+      await runner.createView(name, sql, { owner })
+      const view = tables.get(name)!
+      const materialized = { stored: { refreshedAt: 0, sources: [] } }
+      tables.set(name, { ...view, kind: 'TABLE', handle: { table: stored }, version: 1, materialized })
     },
     async createView(name, sql, view = {}) {
       const { columns } = await analyze(sql)
@@ -130,6 +138,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
       instance.closeSync()
     },
   }
+  return runner
 }
 
 async function orError(rows: () => Promise<unknown>): Promise<unknown> {

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
+import { readRules } from '../../../src/security/rules/read-rules.ts'
+import type { SessionContext } from '../../../src/sql/front-end.ts'
+import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
+
+function under(tables: readonly object[], user = 'ana'): Partial<SessionContext> {
+  const objects = objectRulesOf(readRules(JSON.stringify({ tables })))
+  return { user, groups: [], rightsOf: (name) => objects({ user: name, groups: [] }) }
+}
+
+const SELECT = ['SELECT']
+const OWNER = { user: 'olga', table: 't', privileges: ['GRANT_SELECT'] }
+const denied = (what: string): string => `PERMISSION_DENIED: Access Denied: ${what}`
+
+describe('Access rules on materialized views', { timeout: 300_000 }, () => {
+  let runner: TableRunner
+  beforeAll(async () => {
+    runner = await openTableRunner()
+    await runner.createTable('t', "SELECT * FROM (VALUES (1, 'eu'), (2, 'us')) v(id, region)")
+    // The stored rows are older than those of the table.
+    await runner.createTable('rows', "SELECT * FROM (VALUES (7, 'eu'), (8, 'us')) v(id, region)")
+    await runner.createMaterializedView('m', 'SELECT id, region FROM t', 'olga', 'rows')
+  })
+  afterAll(() => runner.close())
+
+  it('let a user read the stored rows who may read the view, if its owner may pass on what it reads', async () => {
+    const view = { user: 'ana', table: 'm', privileges: SELECT }
+    expect(await runner.outcome('SELECT * FROM m ORDER BY id', under([OWNER, view]))).toEqual([[7, 'eu'], [8, 'us']]) // prettier-ignore
+    expect(await runner.outcome('SELECT id FROM m', under([OWNER]))).toBe(denied('Cannot select from table memory.default.m')) // prettier-ignore
+    expect(await runner.outcome('SELECT id FROM m', under([{ ...OWNER, privileges: SELECT }, view]))).toBe(
+      denied(
+        "View owner does not have sufficient privileges: View owner 'olga' cannot create view that selects from memory.default.t",
+      ),
+    )
+    // Also a column that this statement does not read.
+    const hidden = { ...OWNER, columns: [{ name: 'region', allow: false }] }
+    expect(await runner.outcome('SELECT id FROM m', under([hidden, view]))).toContain('View owner does not have sufficient privileges') // prettier-ignore
+  })
+
+  it('filter and mask the stored rows by the rules on the view', async () => {
+    const rule = { user: 'ana', table: 'm', privileges: SELECT, filter: 'id > 7', columns: [{ name: 'region', mask: "CAST('?' AS varchar(2))" }] } // prettier-ignore
+    expect(await runner.outcome('SELECT * FROM m', under([OWNER, rule]))).toEqual([[8, '?']])
+  })
+
+  it('let a user with the right UPDATE refresh it, with the rows that its owner may see', async () => {
+    const owner = { ...OWNER, filter: "region = 'us' AND current_user = 'olga'" }
+    const refresher = { user: 'ana', table: 'm', privileges: ['UPDATE'] }
+    const sql = 'REFRESH MATERIALIZED VIEW m'
+    expect(await runner.written(sql, under([owner, refresher]))).toEqual([[2, 'us']])
+    expect(await runner.written(sql, under([owner, { ...refresher, privileges: SELECT }]))).toBe(denied('Cannot refresh materialized view memory.default.m')) // prettier-ignore
+    // The rules on the view itself are for its readers.
+    const filtered = { ...refresher, filter: 'false', columns: [{ name: 'region', mask: "'?'" }] }
+    expect(await runner.written(sql, under([owner, filtered]))).toEqual([[2, 'us']])
+  })
+
+  it.each([
+    ['DROP MATERIALIZED VIEW m', 'Cannot drop materialized view memory.default.m'],
+    ['ALTER MATERIALIZED VIEW m RENAME TO n', 'Cannot rename materialized view from memory.default.m to memory.default.n'], // prettier-ignore
+    ['CREATE OR REPLACE MATERIALIZED VIEW m AS SELECT 1 x', 'Cannot create materialized view memory.default.m'],
+  ])('refuse %s to a user without OWNERSHIP', async (sql, message) => {
+    const rules = [OWNER, { user: 'ana', table: 'm', privileges: ['SELECT', 'UPDATE', 'INSERT', 'DELETE'] }]
+    expect(await runner.written(sql, under(rules))).toBe(denied(message))
+  })
+})
