@@ -96,7 +96,8 @@ function outputsOf(
         }),
         ...(prepared.operation.endsWith('View') && {
           datasetType: facet('DatasetTypeDatasetFacet', {
-            datasetType: prepared.operation.endsWith('MaterializedView') ? 'MATERIALIZED_VIEW' : 'VIEW',
+            datasetType: 'VIEW',
+            ...(prepared.operation.endsWith('MaterializedView') && { subType: 'MATERIALIZED' }),
           }),
         }),
         ...(committed.version !== undefined &&
