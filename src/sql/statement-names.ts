@@ -3,7 +3,7 @@ import type { TableFunctionInvocation } from './syntax/ast-query.ts'
 import type { Statement } from './syntax/ast-statements.ts'
 import type { ParsedStatement, StatementText } from './parsed-statement.ts'
 import { queryTypeOf } from './statements/query-type.ts'
-import { namesOfTables } from './syntax/names-of-tables.ts'
+import { tablesIn } from './syntax/tables-in.ts'
 import { childrenOf, type AnyNode } from './syntax/tree.ts'
 
 /**
@@ -24,6 +24,8 @@ export interface StatementNames {
   readonly usesSessionCatalog: boolean
   /** The kind of the statement, or of the one that it executes, explains or describes; undefined if that is unknown. */
   readonly kind: Statement['kind'] | undefined
+  /** Whether it reads an older version of a table: another server does not have the same versions. */
+  readonly namesVersions: boolean
   /** Whether a function or procedure of a catalog takes part, which may read or change tables that no name shows. */
   readonly unresolved: boolean
 }
@@ -110,6 +112,7 @@ export function namesIn(parsed: ParsedStatement): StatementNames {
       catalogs: [],
       usesSessionCatalog: false,
       kind: undefined,
+      namesVersions: false,
       unresolved: true,
     }
   found.add(parsed.tree, parsed.inner)
@@ -129,6 +132,7 @@ class Names {
   #readsChanged = false
   #usesSessionCatalog = false
   #kind: Statement['kind'] | undefined
+  #namesVersions = false
   #unresolved = false
 
   add(statement: Statement, inner: StatementText | undefined): void {
@@ -145,7 +149,7 @@ class Names {
         // A newer cluster may understand the text.
         else this.#unresolved = true
         // Values may have subqueries.
-        for (const name of namesOfTables(statement)) this.#table(partsOf(name), this.#reads)
+        this.#addRead(statement)
         return this.#addFunctions(statement)
       }
       case 'Prepare':
@@ -164,6 +168,7 @@ class Names {
       catalogs: [...this.#catalogs],
       usesSessionCatalog: this.#usesSessionCatalog,
       kind: this.#kind,
+      namesVersions: this.#namesVersions,
       unresolved: this.#unresolved,
     }
   }
@@ -177,7 +182,7 @@ class Names {
     for (const name of catalogs) this.#catalogOf(partsOf(name), 1)
     const named = [...schemas.filter((name) => partsOf(name).length === 2), ...catalogs]
     if (named.length === 0 && IN_SESSION_CATALOG.has(statement.kind)) this.#usesSessionCatalog = true
-    for (const name of namesOfTables(statement)) this.#table(partsOf(name), this.#reads)
+    this.#addRead(statement)
     this.#addByType(statement)
     this.#addFunctions(statement)
   }
@@ -224,6 +229,13 @@ class Names {
         this.#unresolved = true
         return
       default:
+    }
+  }
+
+  #addRead(statement: Statement): void {
+    for (const { name, queryPeriod } of tablesIn(statement)) {
+      this.#table(partsOf(name), this.#reads)
+      if (queryPeriod !== undefined) this.#namesVersions = true
     }
   }
 

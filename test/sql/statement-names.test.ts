@@ -49,6 +49,14 @@ describe('`namesIn` lists the tables that a statement reads and writes, and the 
 })
 
 it.each([
+  ['SELECT * FROM t FOR VERSION AS OF 3', true],
+  ['CREATE TABLE u AS SELECT * FROM (SELECT a FROM t FOR TIMESTAMP AS OF now())', true],
+  ['SELECT * FROM t', false],
+])('`namesIn` tells whether a statement names a version of a table: %s', (sql, versions) => {
+  expect(namesIn(textOf(sql).parse()).namesVersions).toBe(versions)
+})
+
+it.each([
   ['SELECT * FROM t', true],
   ['SHOW TABLES', true],
   ['EXPLAIN INSERT INTO t SELECT 1', true],

@@ -14,7 +14,7 @@ export interface MirroredTable {
 
 export interface MirrorPorts {
   /** A table of this server; undefined if there is none. */
-  readonly tableHere: (table: MirroredTable) => Promise<Pick<ConnectorTable, 'kind' | 'columns'> | undefined>
+  readonly tableHere: (table: MirroredTable) => Promise<Pick<ConnectorTable, 'columns' | 'view' | 'about'> | undefined>
   /**
    * The columns of a table at the target; undefined if there is none.
    * @throws EngineError if they are not known
@@ -46,7 +46,8 @@ async function faultOf(table: MirroredTable, target: string, ports: MirrorPorts)
   try {
     const here = await ports.tableHere(table)
     if (!here) return `this server has no ${name}`
-    if (here.kind === 'VIEW') return `${name} is a view of this server`
+    if (here.view) return `${name} is a view of this server`
+    if (here.about !== undefined) return `${name} is about this server`
     const there = await ports.columnsThere(table)
     if (!there) return `${target} has no ${name}`
     const difference = differenceOf(shown(here.columns), shown(there), target)

@@ -105,6 +105,8 @@ export async function routeStatement(delegation: Delegation, query: RoutedQuery)
         })
         // A statement that can run here does so if it may not be sent.
         if (fault && !isAllHere) throw fault
+        if (!fault && mirrored.length > 0 && survey.namesVersions)
+          return 'only this server has the version of the table'
         return fault?.message ?? differingMirror(delegation, query, mirrored, { route, group: reached[0]?.group })
       },
     },

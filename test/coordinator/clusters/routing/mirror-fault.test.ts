@@ -10,7 +10,7 @@ const b = column('b', 'varchar')
 
 const faultOf = (here: readonly ConnectorColumn[], there: readonly ConnectorColumn[] | undefined) =>
   mirrorFault([table], 'group big', {
-    tableHere: async () => ({ kind: 'TABLE', columns: here }),
+    tableHere: async () => ({ columns: here }),
     columnsThere: async () => there,
   })
 
@@ -63,15 +63,17 @@ describe('A mirrored table', () => {
   })
 
   it('stays here if it is a view of this server, or is in information_schema', async () => {
-    const ports = { tableHere: async () => ({ kind: 'VIEW', columns: [a] }) as const, columnsThere: async () => [a] }
+    const ports = { tableHere: async () => ({ columns: [a], view: { sql: 'TABLE u' } }), columnsThere: async () => [a] }
     expect(await mirrorFault([table], 'group big', ports)).toBe('table lake.s.t is a view of this server')
+    const about = { ...ports, tableHere: async () => ({ columns: [a], about: 't' }) }
+    expect(await mirrorFault([table], 'group big', about)).toBe('table lake.s.t is about this server')
     const own = { ...table, schema: 'information_schema' }
     expect(await mirrorFault([own], 'group big', ports)).toBe('table lake.information_schema.t is about this server')
   })
 
   it('stays here if its columns there are not known', async () => {
     const fault = mirrorFault([table], 'group big', {
-      tableHere: async () => ({ kind: 'TABLE', columns: [a] }),
+      tableHere: async () => ({ columns: [a] }),
       columnsThere: () => Promise.reject(new EngineError('NO_NODES_AVAILABLE', 'No cluster answers')),
     })
     expect(await fault).toBe('the columns of table lake.s.t are not known: No cluster answers')

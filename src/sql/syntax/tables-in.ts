@@ -1,14 +1,8 @@
 import { tick } from '../../shared/cpu-budget.ts'
-import type { QualifiedName } from './ast.ts'
 import type { Query, Table } from './ast-query.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 
 /** Every table that a node names, except names that enclosing WITH clauses define. */
-export function namesOfTables(node: AnyNode): readonly QualifiedName[] {
-  return tablesIn(node).map(({ name }) => name)
-}
-
-/** The nodes of the same tables, which may name a version. */
 export function tablesIn(
   node: AnyNode,
   defined: ReadonlySet<string> = new Set(),
