@@ -73,6 +73,7 @@ describe('Versions of a table', () => {
     const other = 'NOT_SUPPORTED: line 1:32: This connector does not support versioned tables'
     expect(await answer('SELECT * FROM tpch.tiny.nation FOR VERSION AS OF 1')).toBe(other)
     expect(await answer('SELECT * FROM "t$history" FOR VERSION AS OF 1')).toContain('NOT_SUPPORTED')
+    expect(await answer('SELECT * FROM information_schema.tables FOR VERSION AS OF 1')).toContain('NOT_SUPPORTED')
     expect(await answer('SELECT * FROM "nation$history"')).toContain('TABLE_NOT_FOUND')
   })
 })

@@ -1,3 +1,4 @@
+import { EngineError } from '../../shared/engine-error.ts'
 import { PARTITION_KEY } from '../spi/connector.ts'
 import type {
   Connector,
@@ -42,6 +43,7 @@ export function withInformationSchema(connector: Connector): Connector {
     },
     async getTable(schema, table, at) {
       if (schema !== INFORMATION_SCHEMA) return connector.getTable(schema, table, at)
+      if (at !== undefined) throw new EngineError('NOT_SUPPORTED', 'This connector does not support versioned tables')
       return isInformationTable(table) ? informationTable(table) : undefined
     },
     ...(connector.describeTables && {
