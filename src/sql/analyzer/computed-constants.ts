@@ -109,6 +109,7 @@ function plusMonths(day: bigint, months: bigint): bigint {
   to.setUTCMonth(from.getUTCMonth() + Number(months))
   // `Date` would take the day for one of the next month.
   if (to.getUTCDate() !== from.getUTCDate()) to.setUTCDate(0)
+  if (Number.isNaN(to.getTime())) throw new EngineError('INVALID_ARGUMENTS', 'The date is out of range')
   return BigInt(Math.round(to.getTime() / MILLIS_PER_DAY))
 }
 
@@ -185,7 +186,10 @@ export function momentText(constant: ConstantExpr): string {
   const { type, zone } = constant
   const local = localPicos(constant) ?? 0n
   const day = floorDiv(local, PICOS_PER_DAY)
-  const date = new Date(Number(day) * MILLIS_PER_DAY).toISOString().replace(/T.*/, '')
+  const midnight = new Date(Number(day) * MILLIS_PER_DAY)
+  // Years that JavaScript does not know.
+  if (Number.isNaN(midnight.getTime())) return `day ${day}`
+  const date = midnight.toISOString().replace(/T.*/, '')
   if (type.kind !== 'timestamp' && type.kind !== 'timestamp with time zone') return date
   const picos = local - day * PICOS_PER_DAY
   const time = new Date(Number(picos / PICOS_PER_MILLI)).toISOString().slice(11, 19)
