@@ -3,7 +3,7 @@ import type { TableFunctionInvocation } from './syntax/ast-query.ts'
 import type { Statement } from './syntax/ast-statements.ts'
 import type { ParsedStatement, StatementText } from './parsed-statement.ts'
 import { queryTypeOf } from './statements/query-type.ts'
-import { tablesIn } from './syntax/tables-in.ts'
+import { tablesIn } from './syntax/names-of-tables.ts'
 import { childrenOf, type AnyNode } from './syntax/tree.ts'
 
 /**

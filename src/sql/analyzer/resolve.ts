@@ -7,7 +7,7 @@ import type { StatementInput } from '../statement-input.ts'
 import type { QualifiedName } from '../syntax/ast.ts'
 import type { Query, QueryPeriod } from '../syntax/ast-query.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
-import { tablesIn } from '../syntax/tables-in.ts'
+import { tablesIn } from '../syntax/names-of-tables.ts'
 import type { AnyNode } from '../syntax/tree.ts'
 import { parseExpressionText, parseStatement } from '../syntax/parser.ts'
 

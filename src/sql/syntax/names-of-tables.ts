@@ -1,6 +1,12 @@
 import { tick } from '../../shared/cpu-budget.ts'
+import type { QualifiedName } from './ast.ts'
 import type { Query, Table } from './ast-query.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
+
+/** The names of `tablesIn`. */
+export function namesOfTables(node: AnyNode): readonly QualifiedName[] {
+  return tablesIn(node).map(({ name }) => name)
+}
 
 /** Every table that a node names, except names that enclosing WITH clauses define. */
 export function tablesIn(
