@@ -131,6 +131,8 @@ describe('A text that a client chooses', () => {
         'folder',
         // A hash of the address of a login.
         'source',
+        // A hash of the statement.
+        'fingerprint',
       ]),
     )
     const columns = await bed.query<{ index: string; column: string }>(
