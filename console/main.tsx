@@ -1,4 +1,4 @@
-import '@mantine/core/styles.css'
+import './kit-styles.ts'
 import './console.css'
 import { MantineProvider } from '@mantine/core'
 import { QueryClientProvider } from '@tanstack/react-query'

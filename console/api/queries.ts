@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import type { QueryInfo, QueryListItem } from '../../src/protocol/info/wire-schemas.ts'
-import { read, send } from './request.ts'
+import type { QueryInfo, QueryListItem, TotalsInfo } from '../../src/protocol/info/wire-schemas.ts'
+import { queryPath, read, send } from './request.ts'
 
 /** Queries of one page of the list. */
 export const PAGE = 100
@@ -12,13 +12,18 @@ export interface QueryPage {
   readonly older: string | undefined
 }
 
-/** Reads a page of the list. @param filter parameters of `GET /v1/query`, with `cursor` */
-export function useQueryList(filter: URLSearchParams) {
+/**
+ * Reads a page of the list.
+ * @param filter parameters of `GET /v1/query`, with `cursor`
+ * @param options `everyMs`: reads again after so many milliseconds
+ */
+export function useQueryList(filter: URLSearchParams, { everyMs }: { readonly everyMs?: number } = {}) {
   const asked = new URLSearchParams(filter)
   asked.set('limit', String(PAGE))
   return useQuery<QueryPage>({
     queryKey: ['queries', asked.toString()],
     placeholderData: keepPreviousData,
+    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
     async queryFn({ signal }): Promise<QueryPage> {
       const answer = await send(`/v1/query?${asked}`, { signal })
       const next = /<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1]
@@ -30,13 +35,14 @@ export function useQueryList(filter: URLSearchParams) {
   })
 }
 
-/** A CloudEvent of a query's stream. */
-export interface QueryEvent {
-  readonly id: string
-  readonly type: string
-  readonly time: string
-  readonly sequence: number
-  readonly data: unknown
+/** Reads totals of all queries that a filter chooses. @param filters parameters of `GET /v1/query` */
+export function useQueryTotals(filters: URLSearchParams) {
+  return useQuery<TotalsInfo>({
+    queryKey: ['totals', filters.toString()],
+    placeholderData: keepPreviousData,
+    refetchInterval: 10_000,
+    queryFn: ({ signal }) => read<TotalsInfo>(`/v1/query/totals?${filters}`, signal),
+  })
 }
 
 /** Reads a query, now or as of an event. */
@@ -46,7 +52,8 @@ export function useQueryInfo(queryId: string, asOf: number | undefined) {
     placeholderData: keepPreviousData,
     // The log has the figures of a running query only from time to time.
     refetchInterval: ({ state }) => (asOf !== undefined || isOver(state.data) ? false : 2000),
-    queryFn: ({ signal }) => read<QueryInfo>(`${pathOf(queryId)}${asOf === undefined ? '' : `?asOf=${asOf}`}`, signal),
+    queryFn: ({ signal }) =>
+      read<QueryInfo>(`${queryPath(queryId)}${asOf === undefined ? '' : `?asOf=${asOf}`}`, signal),
   })
 }
 
@@ -55,32 +62,17 @@ export function isOver(query: QueryInfo | undefined): boolean {
   return query?.finalQueryInfo === true
 }
 
-/** Reads all events of a query's stream, a thousand a request. */
-export function useQueryEvents(queryId: string) {
-  return useQuery({
-    queryKey: ['query', queryId, 'events'],
-    async queryFn({ signal }): Promise<readonly QueryEvent[]> {
-      const events: QueryEvent[] = []
-      for (;;) {
-        const after = events.at(-1)?.sequence ?? 0
-        const more = await read<QueryEvent[]>(`${pathOf(queryId)}/events?limit=1000&after=${after}`, signal)
-        events.push(...more)
-        if (more.length < 1000) return events
-      }
-    },
-  })
+/** The whole text of a listed query: the list cuts long texts. */
+export async function readStatement(query: QueryListItem): Promise<string> {
+  return query.queryTruncated ? (await read<QueryInfo>(queryPath(query.queryId))).query : query.query
 }
 
 /** Cancels a query. */
 export async function cancelQuery(queryId: string): Promise<void> {
-  await send(pathOf(queryId), { method: 'DELETE' })
+  await send(queryPath(queryId), { method: 'DELETE' })
 }
 
 /** Kills a query. @param reason the query's error shows it */
 export async function killQuery(queryId: string, reason: string): Promise<void> {
-  await send(`${pathOf(queryId)}/killed`, { method: 'PUT', body: reason })
-}
-
-function pathOf(queryId: string): string {
-  return `/v1/query/${encodeURIComponent(queryId)}`
+  await send(`${queryPath(queryId)}/killed`, { method: 'PUT', body: reason })
 }

@@ -28,6 +28,11 @@ export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await answer.json()) as T
 }
 
+/** The address of a query's resource. */
+export function queryPath(queryId: string): string {
+  return `/v1/query/${encodeURIComponent(queryId)}`
+}
+
 async function detailOf(answer: Response): Promise<string> {
   const problem: unknown = await answer.json().catch(() => undefined)
   if (typeof problem === 'object' && problem !== null && 'detail' in problem && typeof problem.detail === 'string')

@@ -8,8 +8,9 @@ import {
   useTable,
   type ColumnDef,
 } from '@tanstack/react-table'
-import { useMemo, type ReactNode } from 'react'
+import { useMemo, useState, type ReactNode } from 'react'
 import classes from './data-table.module.css'
+import { Pager } from './pager.tsx'
 
 /** A column of a DataTable. */
 export interface Column<T> {
@@ -31,6 +32,9 @@ const features = tableFeatures({
   sortedRowModel: createSortedRowModel(),
   sortFns: { alphanumeric: sortFn_alphanumeric, basic: sortFn_basic },
 })
+
+/** The most rows that a table shows at once; further rows are on further pages. */
+const PAGE = 200
 
 /**
  * A table with sortable columns.
@@ -54,44 +58,52 @@ export function DataTable<T extends object>({
   const definitions = useMemo(() => columns.map(definitionOf), [columns])
   const data = useMemo(() => [...rows], [rows])
   const table = useTable({ features, columns: definitions, data, getRowId: rowKey, enableSortingRemoval: true })
+  const [chosen, setPage] = useState(0)
   if (rows.length === 0) return <p>{empty}</p>
+  const page = Math.min(chosen, Math.ceil(rows.length / PAGE) - 1)
   const byId = new Map(columns.map((column) => [column.id, column]))
   return (
-    <Table.ScrollContainer minWidth={320}>
-      <Table highlightOnHover aria-label={label} className={classes.table}>
-        <Table.Thead>
-          <Table.Tr>
-            {table.getHeaderGroups()[0]?.headers.map(({ column }) => (
-              <Table.Th
-                key={column.id}
-                className={byId.get(column.id)?.numeric ? classes.numeric : undefined}
-                aria-sort={ariaSort(column.getIsSorted())}
-              >
-                <UnstyledButton
-                  className={classes.head}
-                  title={byId.get(column.id)?.explanation}
-                  onClick={column.getToggleSortingHandler()}
+    <>
+      <Pager page={page} pageSize={PAGE} rows={rows.length} onPage={setPage} />
+      <Table.ScrollContainer minWidth={320}>
+        <Table highlightOnHover aria-label={label} className={classes.table}>
+          <Table.Thead>
+            <Table.Tr>
+              {table.getHeaderGroups()[0]?.headers.map(({ column }) => (
+                <Table.Th
+                  key={column.id}
+                  className={byId.get(column.id)?.numeric ? classes.numeric : undefined}
+                  aria-sort={ariaSort(column.getIsSorted())}
                 >
-                  {byId.get(column.id)?.title}
-                  {sortMark(column.getIsSorted())}
-                </UnstyledButton>
-              </Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {table.getRowModel().rows.map((row) => (
-            <Table.Tr key={row.id}>
-              {columns.map((column) => (
-                <Table.Td key={column.id} className={column.numeric ? classes.numeric : undefined}>
-                  {column.cell ? column.cell(row.original) : column.value(row.original)}
-                </Table.Td>
+                  <UnstyledButton
+                    className={classes.head}
+                    title={byId.get(column.id)?.explanation}
+                    onClick={column.getToggleSortingHandler()}
+                  >
+                    {byId.get(column.id)?.title}
+                    {sortMark(column.getIsSorted())}
+                  </UnstyledButton>
+                </Table.Th>
               ))}
             </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+          </Table.Thead>
+          <Table.Tbody>
+            {table
+              .getRowModel()
+              .rows.slice(page * PAGE, (page + 1) * PAGE)
+              .map((row) => (
+                <Table.Tr key={row.id}>
+                  {columns.map((column) => (
+                    <Table.Td key={column.id} className={column.numeric ? classes.numeric : undefined}>
+                      {column.cell ? column.cell(row.original) : column.value(row.original)}
+                    </Table.Td>
+                  ))}
+                </Table.Tr>
+              ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </>
   )
 }
 

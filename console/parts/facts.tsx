@@ -1,5 +1,5 @@
-import { Title } from '@mantine/core'
 import { Fragment, type ReactNode } from 'react'
+import { Section } from './section.tsx'
 
 /** A name and its value; a fact without a value is not shown. */
 export type Fact = readonly [name: string, value: ReactNode]
@@ -7,10 +7,7 @@ export type Fact = readonly [name: string, value: ReactNode]
 /** A list of facts under a heading. */
 export function Facts({ title, facts }: { readonly title: string; readonly facts: readonly Fact[] }) {
   return (
-    <section aria-label={title}>
-      <Title order={2} size="h4" my="xs">
-        {title}
-      </Title>
+    <Section title={title}>
       <dl className="facts">
         {facts
           .filter(([, value]) => value !== undefined && value !== '')
@@ -23,6 +20,6 @@ export function Facts({ title, facts }: { readonly title: string; readonly facts
             </div>
           ))}
       </dl>
-    </section>
+    </Section>
   )
 }

@@ -48,3 +48,16 @@ function rounded(value: number): string {
 export function shownCount(count: number): string {
   return count.toLocaleString('en')
 }
+
+/** A count, or `?` where it is unknown. */
+export function shownOrUnknown(count: number | undefined): string {
+  return count === undefined ? '?' : shownCount(count)
+}
+
+/** A duration or a size of the REST interface in a unit that people read; any other text as it is. */
+export function shownText(text: string): string {
+  const nanos = nanosOf(text)
+  if (nanos !== undefined) return shownDuration(nanos)
+  const bytes = bytesOf(text)
+  return bytes === undefined ? text : shownSize(bytes)
+}

@@ -7,6 +7,8 @@ import classes from './layout.module.css'
 
 const PAGES = [
   { path: '/', name: 'Queries' },
+  { path: '/sql', name: 'SQL' },
+  { path: '/record', name: 'Record' },
   { path: '/groups', name: 'Groups' },
   { path: '/cluster', name: 'Cluster' },
 ] as const
@@ -37,7 +39,8 @@ export function Layout({ children }: { readonly children: ReactNode }) {
 
 function PageLink({ path, name }: { readonly path: string; readonly name: string }) {
   const [location] = useLocation()
-  const shown = path === '/' ? location === '/' || location.startsWith('/query/') : location.startsWith(path)
+  const shown =
+    path === '/' ? location === '/' || /^\/(?:query|compare)(?:\/|$)/.test(location) : location.startsWith(path)
   return (
     <Button
       component={Link}

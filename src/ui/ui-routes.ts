@@ -7,7 +7,16 @@ import { HttpProblem } from '../protocol/edge/problem.ts'
 import { pageResource, problemHandler, resourceRouter } from '../protocol/edge/resource.ts'
 
 /** Addresses of the console's pages; each answers with the same document. */
-const PAGES = ['/ui', '/ui/groups', '/ui/cluster', '/ui/nodes', '/ui/query/:queryId'] as const
+const PAGES = [
+  '/ui',
+  '/ui/compare',
+  '/ui/sql',
+  '/ui/record',
+  '/ui/groups',
+  '/ui/cluster',
+  '/ui/nodes',
+  '/ui/query/:queryId',
+] as const
 
 const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',

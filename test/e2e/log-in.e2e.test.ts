@@ -207,15 +207,16 @@ describe('The web UI', () => {
     }
   })
 
-  it('authenticates by a cookie that other sites cannot use and that posts no statement', async () => {
+  it('authenticates by a cookie that other sites cannot use, also for statements', async () => {
     const { cookie } = await session()
     const origin = server.url
     expect(await statusOf('/v1/query', { cookie })).toBe(200)
     expect(await statusOf('/v1/query', { cookie, 'sec-fetch-site': 'same-origin' })).toBe(200)
     expect(await statusOf('/v1/query', { cookie, 'sec-fetch-site': 'same-site' })).toBe(401)
     expect(await statusOf('/v1/query', { cookie, 'sec-fetch-site': 'cross-site' })).toBe(403)
-    for (const headers of [{}, { origin }, { origin, 'sec-fetch-site': 'same-origin' }])
+    for (const headers of [{}, { 'sec-fetch-site': 'same-origin' }, { origin, 'sec-fetch-site': 'same-site' }])
       expect(await statusOf('/v1/statement', { cookie, ...headers }, 'POST')).toBe(401)
+    expect(await statusOf('/v1/statement', { cookie, origin, 'sec-fetch-site': 'same-origin' }, 'POST')).toBe(200)
     expect(await statusOf('/v1/statement', { cookie, origin: 'http://evil.example' }, 'POST')).toBe(403)
     const query = '/v1/query/20260102_030405_00006_00001'
     expect(await statusOf(query, { cookie }, 'DELETE')).toBe(401)

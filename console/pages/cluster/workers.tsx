@@ -3,9 +3,10 @@ import type { NodeInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { drainWorker, useNodes } from '../../api/server.ts'
 import { Confirmed } from '../../parts/confirmed.tsx'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { durationColumn, stateColumn } from '../../parts/figure-columns.tsx'
+import { countColumn, durationColumn, stateColumn } from '../../parts/figure-columns.tsx'
 import { Instant } from '../../parts/instant.tsx'
 import { Problem } from '../../parts/problem.tsx'
+import { shownSize } from '../../parts/units.ts'
 
 const columns: readonly Column<NodeInfo>[] = [
   {
@@ -18,6 +19,21 @@ const columns: readonly Column<NodeInfo>[] = [
   { id: 'address', title: 'Address', value: (node) => node.uri },
   { id: 'version', title: 'Version', value: (node) => node.nodeVersion.version },
   durationColumn({ id: 'age', title: 'Age', of: (node) => node.age }),
+  countColumn({
+    id: 'tasks',
+    title: 'Tasks',
+    explanation: 'Tasks of open queries on the worker that have not ended',
+    of: (node) => node.runningTasks,
+  }),
+  countColumn({ id: 'cores', title: 'Cores', of: (node) => node.cores }),
+  {
+    id: 'memory',
+    title: 'Memory',
+    explanation: "Memory of the worker's machine or container, in units of 1,024",
+    numeric: true,
+    value: (node) => node.memoryBytes,
+    cell: (node) => (node.memoryBytes === undefined ? '' : shownSize(node.memoryBytes)),
+  },
   {
     id: 'requests',
     title: 'Requests',

@@ -1,18 +1,18 @@
-import { Alert, Anchor, Group, Title } from '@mantine/core'
+import { Alert, Group, Title } from '@mantine/core'
 import { useSearchParams } from 'wouter'
-import { isOver, useQueryEvents, useQueryInfo } from '../../api/queries.ts'
 import { useFollowedEvents } from '../../api/follow-events.ts'
+import { isOver, useQueryInfo } from '../../api/queries.ts'
+import { useQueryEvents } from '../../api/query-events.ts'
 import { LiveMark } from '../../parts/live-mark.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { StateBadge } from '../../parts/state-badge.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
+import { Downloads } from './downloads.tsx'
 import { EndActions } from './end-actions.tsx'
 import { EndedBy } from './ended-by.tsx'
-import { EventList } from './event-list.tsx'
-import { QueryFacts } from './query-facts.tsx'
-import { Stages } from './stages.tsx'
-import { Statement } from './statement.tsx'
-import { TimeSlider } from './time-slider.tsx'
+import { isEndOfQuery } from './events/event-name.ts'
+import { QueryTabs } from './query-tabs.tsx'
+import { TimeSlider } from './time/time-slider.tsx'
 
 /** A query, now or as of one of its events. The parameter `asOf` of the address is the event's sequence. */
 export function QueryPage({ queryId }: { readonly queryId: string }) {
@@ -21,15 +21,17 @@ export function QueryPage({ queryId }: { readonly queryId: string }) {
   const asOf = sequenceOf(search.get('asOf'))
   const { data: query, error } = useQueryInfo(queryId, asOf)
   const { data: events = [] } = useQueryEvents(queryId)
-  const over = isOver(query)
-  const connected = useFollowedEvents(over ? undefined : `/v1/events?query=${encodeURIComponent(queryId)}`, [
-    'query',
-    queryId,
-  ])
+  const over = isOver(query) || isEndOfQuery(events.at(-1))
+  const feed = over ? undefined : `/v1/events?query=${encodeURIComponent(queryId)}`
+  const connected = useFollowedEvents(feed, ['query', queryId])
   if (error) return <Problem error={error} />
   if (!query) return null
-  const travel = (sequence: number | undefined) =>
-    setSearch(sequence === undefined ? {} : { asOf: String(sequence) }, { replace: true })
+  const travel = (sequence: number | undefined) => {
+    const next = new URLSearchParams(search)
+    if (sequence === undefined) next.delete('asOf')
+    else next.set('asOf', String(sequence))
+    setSearch(next, { replace: true })
+  }
   return (
     <>
       <Group>
@@ -37,8 +39,7 @@ export function QueryPage({ queryId }: { readonly queryId: string }) {
           {queryId}
         </Title>
         <StateBadge state={query.state} />
-        <Anchor href={`/v1/query/${queryId}?format=json`}>JSON</Anchor>
-        {over ? <Anchor href={`/v1/query/${queryId}/trace`}>Trace</Anchor> : null}
+        <Downloads queryId={queryId} over={over} />
         {over || asOf !== undefined ? null : <EndActions queryId={queryId} />}
         {over ? null : <LiveMark connected={connected} />}
       </Group>
@@ -49,10 +50,7 @@ export function QueryPage({ queryId }: { readonly queryId: string }) {
           <EndedBy by={query.endedBy} />
         </Alert>
       ) : null}
-      <Statement sql={query.query} location={query.failureInfo?.errorLocation} />
-      <QueryFacts query={query} />
-      {query.outputStage ? <Stages root={query.outputStage} /> : null}
-      <EventList events={events} asOf={asOf} />
+      <QueryTabs query={query} events={events} asOf={asOf} onTravel={travel} />
     </>
   )
 }

@@ -218,6 +218,7 @@ function nodeRoutes({ base, role }: CoordinatorAppParts, { isInternal, identify,
     identify,
     authorize,
     epoch: () => role.writerState().epoch,
+    live: role.live,
     recordForgotten: journal && (async (report) => void (await journal.record('EpochsForgotten', report))),
     onError: base.onError,
   })

@@ -109,12 +109,11 @@ export type QueryResults = Body<z.infer<typeof queryResults>>
 
 // --- tasks ------------------------------------------------------------------------------------------------------------
 
-const figures = {
+const workFigures = {
   totalDrivers: count,
   queuedDrivers: count,
   runningDrivers: count,
   completedDrivers: count,
-  memoryReservation: dataSize,
   totalScheduledTime: duration,
   totalCpuTime: duration,
   totalBlockedTime: duration,
@@ -125,10 +124,15 @@ const figures = {
   outputDataSize: dataSize,
   outputPositions: count,
 }
+const figures = { ...workFigures, memoryReservation: dataSize }
 
 const operatorSummary = z.looseObject({
   operatorId: count,
   operatorType: z.string(),
+  engineOperator: z
+    .string()
+    .describe("The engine's name of the operator; for a task that was not profiled, the plan's"),
+  estimatedPositions: z.number().optional().describe('Rows of the output, as the engine estimated them before it ran'),
   addInputCalls: count,
   getOutputCalls: count,
   finishCalls: count,
@@ -223,6 +227,9 @@ export const nodeInfoSchema = z.looseObject({
   nodeId: z.string(),
   nodeVersion: z.looseObject({ version: z.string() }),
   state: z.enum(['active', 'suspect', 'failed', 'shutting_down']),
+  runningTasks: count.optional().describe('Tasks of open queries of this coordinator on the worker'),
+  cores: count.optional(),
+  memoryBytes: count.optional().describe("Memory of the worker's machine or container"),
 })
 export type NodeInfo = Body<z.infer<typeof nodeInfoSchema>>
 
@@ -293,7 +300,19 @@ export const stageInfo = z.looseObject({
   done: z.boolean(),
   self: uri,
   types: z.array(z.string()),
-  stageStats: z.looseObject({ totalTasks: count, totalCpuTime: duration }),
+  stageStats: z.looseObject({
+    startTime: timestamp.optional(),
+    endTime: timestamp.optional(),
+    totalTasks: count,
+    runningTasks: count,
+    completedTasks: count,
+    totalSplits: count,
+    queuedSplits: count,
+    runningSplits: count,
+    completedSplits: count,
+    ...workFigures,
+    totalMemoryReservation: dataSize,
+  }),
   tasks: z.array(taskInfoSchema),
   get subStages(): z.ZodArray<typeof stageInfo> {
     return z.array(stageInfo)
@@ -368,6 +387,7 @@ export const queryListItemSchema = z.looseObject({
     .describe('Where the plan runs: on workers, in the coordinator, or at a cluster'),
   cluster: z.string().optional().describe('The cluster of the last attempt'),
   routingRule: z.string().optional().describe('The routing rule that decided'),
+  queuedReason: z.string().optional().describe('What a QUEUED query waits for'),
   resourceGroupId: z.array(z.string()),
   errorCode: errorCode.optional(),
   queryStats: listedQueryStats,
@@ -390,6 +410,59 @@ export const totalsInfoSchema = z.looseObject({
     .describe('By state; states without queries are absent'),
 })
 export type TotalsInfo = Body<z.infer<typeof totalsInfoSchema>>
+
+export const planNodeInfo = z.looseObject({
+  name: z.string(),
+  details: z.record(z.string(), z.string()),
+  layout: z.array(z.string()).describe('Output columns, `name:type`'),
+  estimate: z
+    .looseObject({ rows: z.number().optional(), bytes: z.number().optional() })
+    .describe('From the sizes of the tables; an absent number is unknown'),
+  get children(): z.ZodArray<typeof planNodeInfo> {
+    return z.array(planNodeInfo)
+  },
+})
+export type PlanNodeInfo = Body<z.infer<typeof planNodeInfo>>
+
+const usedTable = z.looseObject({
+  catalogName: z.string(),
+  schema: z.string(),
+  table: z.string(),
+  columns: z.array(z.looseObject({ name: z.string() })),
+})
+
+const lineageSource = z.looseObject({
+  source: z.string().describe('`catalog.schema.table.column`'),
+  direct: z
+    .enum(['IDENTITY', 'TRANSFORMATION', 'AGGREGATION'])
+    .optional()
+    .describe('How the value gets into the output; absent: it only decides about values, or the record does not say'),
+  indirect: z.array(z.string()).describe('How it decides about values or rows: FILTER, JOIN, GROUP_BY …'),
+  masked: z.boolean().optional().describe('The value passed through a column mask of the access rules'),
+})
+
+const lineageInfo = z.looseObject({
+  columns: z.array(z.looseObject({ name: z.string(), sources: z.array(lineageSource) })),
+  rows: z.array(lineageSource).describe('Columns that decide about whole rows'),
+})
+
+/** The parts of a session that only the query's own resource shows. */
+const sessionDetails = {
+  principal: z.string().optional(),
+  originalUser: z.string().optional(),
+  groups: z.array(z.string()).optional(),
+  roles: z.record(z.string(), z.string()).optional(),
+  path: z.string().optional(),
+  timeZone: z.string().optional(),
+  locale: z.string().optional(),
+  remoteUserAddress: z.string(),
+  userAgent: z.string().optional(),
+  clientInfo: z.string().optional(),
+  clientTags: z.array(z.string()).optional(),
+  traceToken: z.string().optional(),
+  transactionId: z.string().optional(),
+  systemProperties: z.record(z.string(), z.string()).optional(),
+}
 
 const queryRoute = z.looseObject({
   plan: z
@@ -420,7 +493,7 @@ const queryRoute = z.looseObject({
 
 export const queryInfoSchema = z.looseObject({
   queryId: z.string(),
-  session: session.extend({ remoteUserAddress: z.string(), userAgent: z.string().optional() }),
+  session: session.extend(sessionDetails),
   state: queryState,
   self: uri,
   resourceGroupId: z.array(z.string()),
@@ -438,6 +511,10 @@ export const queryInfoSchema = z.looseObject({
     totalMemoryReservation: dataSize,
   }),
   route: queryRoute.optional().describe('Where the query runs, and why; absent until the query is planned'),
+  inputs: z.array(usedTable).optional().describe('Tables that the query reads'),
+  outputs: z.array(usedTable).optional().describe('Tables that the query writes'),
+  lineage: lineageInfo.optional().describe('The sources of each output column; absent until the query is planned'),
+  plan: planNodeInfo.optional().describe('The plan as EXPLAIN shows it; absent until the query is planned'),
   outputStage: stageInfo.optional().describe('Absent until the query is planned'),
   errorType: z.string().optional(),
   errorCode: errorCode.optional(),

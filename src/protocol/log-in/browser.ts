@@ -34,8 +34,8 @@ export function sessionCookieOf(request: IncomingMessage): string | undefined {
   return cookieOf(request, SESSION)
 }
 
-/** Paths that the page requests; a statement is never among them. */
-const OF_PAGE = /^\/(?:ui|v1\/(?:query|node|cluster|status|events|resourceGroupState))(?:\/|$)/
+/** Paths that the page requests. */
+const OF_PAGE = /^\/(?:ui|v1\/(?:query|statement|node|cluster|status|events|resourceGroupState))(?:\/|$)/
 
 /**
  * The cookie of the page, where the page itself sent the request. A browser also sends it with requests of pages of the

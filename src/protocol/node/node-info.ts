@@ -1,9 +1,20 @@
 import type { NodeSnapshot } from '../../coordinator/nodes/membership.ts'
+import { isTaskTerminal } from '../../execution/api/task.ts'
 import { formatDuration } from '../../shared/durations.ts'
 import type { NodeInfo } from '../info/wire-schemas.ts'
+import type { LiveQueryView } from '../query/live-queries.ts'
 
-/** A server as the node resource shows it, with its identity. */
-export function nodeInfo(node: NodeSnapshot): NodeInfo {
+/** The tasks that have not ended, by the address of their worker. */
+export function runningTasks(open: readonly LiveQueryView[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const { query } of open)
+    for (const { state, nodeUrl } of query.tasks.values())
+      if (!isTaskTerminal(state)) counts.set(nodeUrl, (counts.get(nodeUrl) ?? 0) + 1)
+  return counts
+}
+
+/** A server as the node resource shows it, with its identity. @param tasks of open queries there */
+export function nodeInfo(node: NodeSnapshot, tasks: number): NodeInfo {
   const { lastRequestAt, lastResponseAt, lastFailure } = node
   return {
     uri: node.url,
@@ -19,6 +30,7 @@ export function nodeInfo(node: NodeSnapshot): NodeInfo {
     nodeId: node.nodeId,
     nodeVersion: { version: node.version },
     state: stateOf(node),
+    runningTasks: tasks,
     cores: node.cores,
     memoryBytes: node.memoryBytes,
   }

@@ -10,7 +10,8 @@ import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { keyNeeded } from '../task/internal-request.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
-import { nodeInfo } from './node-info.ts'
+import type { LiveQueries } from '../query/live-queries.ts'
+import { nodeInfo, runningTasks } from './node-info.ts'
 import { isNodeId, type NodeId } from '../../shared/ids.ts'
 
 export interface NodeRoutesDeps {
@@ -20,6 +21,8 @@ export interface NodeRoutesDeps {
   readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
   readonly epoch: () => number
+  /** Open queries: their tasks are counted for each worker. A coordinator that does not run queries has none. */
+  readonly live: Pick<LiveQueries, 'list'>
   /** Resolves when the report is in the log; absent where this coordinator does not write it. */
   readonly recordForgotten?: ((report: ForgottenReport) => Promise<void>) | undefined
   readonly onError?: (error: unknown) => void
@@ -49,7 +52,11 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
 
   const list = (wanted: (node: NodeSnapshot) => boolean) => (request: Request, response: Response) => {
     checkReadSystem(request, deps)
-    const nodes = membership.nodes().filter(wanted).map(nodeInfo)
+    const tasks = runningTasks(deps.live.list())
+    const nodes = membership
+      .nodes()
+      .filter(wanted)
+      .map((node) => nodeInfo(node, tasks.get(node.url) ?? 0))
     sendJson(response, nodes, contentTypeFor(request), { vary: 'Accept' })
   }
   resource(router, '/v1/node', { GET: list(() => true) })

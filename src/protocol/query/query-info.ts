@@ -11,6 +11,7 @@ import { withoutAbsent } from '../edge/without-absent.ts'
 import type { QueryInfo } from '../info/wire-schemas.ts'
 import { wireError } from '../statement/query-results.ts'
 import type { LiveQueryView } from './live-queries.ts'
+import { lineageInfo, planInfo } from './plan-info.ts'
 import { stageTree } from './stage-tree.ts'
 
 export interface QueryInfoContext {
@@ -82,6 +83,8 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
     queryStats: queryStats(view, context.now),
     inputs: planned?.tables.filter((table) => table.mode === 'READ').map(tableOf) ?? [],
     outputs: planned?.tables.filter((table) => table.mode === 'WRITE').map(tableOf) ?? [],
+    lineage: planned && lineageInfo(planned),
+    plan: planned && planInfo(planned),
     outputStage: stageTree(view, context.baseUri),
     warnings: finished?.warnings ?? planned?.warnings ?? [],
     errorType: failure?.errorType,

@@ -25,8 +25,9 @@ export const LIST_CHARACTERS = 4096
 /**
  * An element of `GET /v1/query`: the query and its progress, without its stages. `queryTruncated` where the query's own
  * resource has more of the text.
+ * @param live the query in memory, which knows what it waits for
  */
-export function queryListItem(row: QueryListRow, baseUri: string): QueryListItem {
+export function queryListItem(row: QueryListRow, baseUri: string, live?: LiveQueryView): QueryListItem {
   return withoutAbsent({
     queryId: row.query_id,
     session: withoutAbsent({
@@ -42,6 +43,7 @@ export function queryListItem(row: QueryListRow, baseUri: string): QueryListItem
       startTime: Date.parse(row.created_at),
     }),
     resourceGroupId: groupPath(row.resource_group),
+    queuedReason: row.state === 'QUEUED' ? (live?.queuedReason ?? live?.query.queued?.reason) : undefined,
     // The projection writes only the kinds of a query.
     state: row.state as QueryListItem['state'],
     scheduled: (row.total_tasks ?? 0) > 0,

@@ -97,7 +97,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const more = rows.length > most ? nextPage(request, base, encodeCursor(page.at(-1)!)) : {}
       sendJson(
         response,
-        page.map((row) => queryListItem(row, base)),
+        page.map((row) => queryListItem(row, base, live.get(parseQueryId(row.query_id)))),
         undefined,
         { ...stale, ...more },
       )

@@ -113,6 +113,7 @@ function operatorSummary(
     finishCpu: ZERO,
     finishUser: ZERO,
     memoryReservation: formatSize(0),
+    ...(operator.estimatedPositions !== undefined && { estimatedPositions: operator.estimatedPositions }),
     ...(operator.unknown && { unknown: operator.unknown }),
     ...(operator.exchange && { info: operator.exchange }),
   }

@@ -9,7 +9,7 @@ type Made = Pick<ColumnsReadRow, 'output_name' | 'direct' | 'indirect' | 'masked
 
 interface Source {
   readonly source: string
-  readonly direct?: string | undefined
+  readonly direct?: 'IDENTITY' | 'TRANSFORMATION' | 'AGGREGATION' | undefined
   readonly indirect: readonly string[]
   readonly masked?: boolean | undefined
 }
@@ -49,7 +49,10 @@ type Planned = NonNullable<KnownQuery['planned']>
  * The output columns with their sources. A column without its own entry in the lineage has its sources unchanged, if
  * there is a lineage.
  */
-function outputsOf({ columns, lineage }: Planned): { readonly name: string; readonly sources: readonly Source[] }[] {
+export function outputsOf({
+  columns,
+  lineage,
+}: Planned): { readonly name: string; readonly sources: readonly Source[] }[] {
   const special = new Set(lineage?.columns.map(({ position }) => position))
   return [
     ...(lineage?.columns ?? []),
@@ -59,7 +62,7 @@ function outputsOf({ columns, lineage }: Planned): { readonly name: string; read
         : [
             {
               name,
-              sources: sources.map((source) => ({ source, indirect: [], ...(lineage && { direct: 'IDENTITY' }) })),
+              sources: sources.map((source) => ({ source, indirect: [], ...(lineage && { direct: 'IDENTITY' as const }) })),
             },
           ],
     ),

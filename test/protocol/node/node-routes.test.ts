@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createMembership, type Membership } from '../../../src/coordinator/nodes/membership.ts'
+import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { createNodeRoutes, type ForgottenReport } from '../../../src/protocol/node/node-routes.ts'
 import { nodeInfoSchema } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
@@ -14,6 +15,7 @@ let now = 0
 let membership: Membership
 let app: HttpApp
 const forgotten: ForgottenReport[] = []
+const open: LiveQueryView[] = []
 
 beforeAll(async () => {
   membership = createMembership({
@@ -29,6 +31,7 @@ beforeAll(async () => {
       identify: () => ({ user: 'alice', groups: [] }),
       authorize: allowAll,
       epoch: () => 7,
+      live: { list: () => open },
       async recordForgotten(reported) {
         forgotten.push(reported)
         if (forgotten.length === 1) throw new Error('the log is away')
@@ -81,6 +84,16 @@ describe('GET /v1/node', () => {
     ['memoryBytes', 1024],
   ])('reports %s of a node', async (field, value) => {
     expect((await node('good'))[field]).toEqual(value)
+  })
+
+  it('counts the tasks of open queries on each worker', async () => {
+    const tasks = ['RUNNING', 'FINISHED', 'PLANNED'].map((state, index) => [
+      `q.1.${index}`,
+      { state, nodeUrl: 'http://127.0.0.1:9002' },
+    ])
+    open.push({ query: { tasks: new Map(tasks as []) } } as unknown as LiveQueryView)
+    expect((await node('good'))['runningTasks']).toBe(2)
+    expect((await node('fresh'))['runningTasks']).toBe(0)
   })
 
   it('decays the counts: 1000 requests of a minute ago count as 367', async () => {

@@ -11,12 +11,15 @@ export interface PlanEstimate {
   readonly bytes?: number
 }
 
+/** The parts of a stage that give the sizes of tables; recorded stages have them too. */
+type SizedStage = Pick<Stage, 'splits'> & { readonly fragment?: Stage['fragment'] | undefined }
+
 /**
  * Estimates the rows of each node of a plan from the splits that its scans will read. Numbers that depend on values
  * (filters, joins by key, groups) are unknown, as they are in Trino without column statistics: the engine optimises a
  * fragment itself, and EXPLAIN ANALYZE shows the engine's estimate for each operator.
  */
-export function estimatePlan(outline: PlanNode, stages: readonly Stage[]): ReadonlyMap<PlanNode, PlanEstimate> {
+export function estimatePlan(outline: PlanNode, stages: readonly SizedStage[]): ReadonlyMap<PlanNode, PlanEstimate> {
   const tables = tableSizes(stages)
   const estimates = new Map<PlanNode, PlanEstimate>()
   const estimate = (node: PlanNode): PlanEstimate => {
@@ -29,7 +32,7 @@ export function estimatePlan(outline: PlanNode, stages: readonly Stage[]): Reado
 }
 
 /** Sizes by `catalog:schema:table`, the form in which scans are shown; every scan of a table reads all its splits. */
-function tableSizes(stages: readonly Stage[]): ReadonlyMap<string, PlanEstimate> {
+function tableSizes(stages: readonly SizedStage[]): ReadonlyMap<string, PlanEstimate> {
   const sizes = new Map<string, PlanEstimate>()
   for (const { fragment, splits } of stages)
     fragment?.scans.forEach(({ catalog, schema, table, columns, ofRule }, index) => {

@@ -27,6 +27,7 @@ export const namedSchemas = {
   TotalsInfo: wire.totalsInfoSchema,
   QueryInfo: wire.queryInfoSchema,
   StageInfo: wire.stageInfo,
+  PlanNodeInfo: wire.planNodeInfo,
   CloudEvent: wire.cloudEvent,
   OtlpTrace: wire.otlpTrace,
   ServerInfo: wire.serverInfo,

@@ -5,3 +5,8 @@ export function eventName({ type }: { readonly type: string }): string {
     .replace(/\.v\d+$/, '')
     .replaceAll('.', ' ')
 }
+
+/** Whether an event is the last of its query. */
+export function isEndOfQuery(event: { readonly type: string } | undefined): boolean {
+  return event !== undefined && /^quipu\.query\.(finished|failed)\./.test(event.type)
+}

@@ -1,7 +1,7 @@
 import { Button, Group, Slider, Text } from '@mantine/core'
-import type { QueryEvent } from '../../api/queries.ts'
-import { Instant } from '../../parts/instant.tsx'
-import { eventName } from './event-name.ts'
+import type { QueryEvent } from '../../../api/query-events.ts'
+import { Instant } from '../../../parts/instant.tsx'
+import { eventName } from '../events/event-name.ts'
 
 /** Chooses the event as of which the page shows the query; `Now` follows the query again. */
 export function TimeSlider({
@@ -17,9 +17,9 @@ export function TimeSlider({
   const at = asOf ?? last
   const shown = events.find(({ sequence }) => sequence === at)
   return (
-    <Group my="sm" wrap="nowrap">
+    <Group my="sm">
       <Slider
-        flex={1}
+        flex="1 1 16rem"
         min={1}
         max={Math.max(last, 2)}
         value={at}

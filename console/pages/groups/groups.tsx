@@ -1,12 +1,13 @@
 import { Anchor, Title } from '@mantine/core'
 import { Link, useSearchParams } from 'wouter'
-import type { ResourceGroupInfo } from '../../src/protocol/info/wire-schemas.ts'
-import { useResourceGroups } from '../api/server.ts'
-import { DataTable, type Column } from '../parts/data-table.tsx'
-import { durationColumn, stateColumn } from '../parts/figure-columns.tsx'
-import { Problem } from '../parts/problem.tsx'
-import { bytesOf } from '../parts/units.ts'
-import { usePageTitle } from '../shell/use-page-title.ts'
+import type { ResourceGroupInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import { useResourceGroups } from '../../api/server.ts'
+import { DataTable, type Column } from '../../parts/data-table.tsx'
+import { durationColumn, stateColumn } from '../../parts/figure-columns.tsx'
+import { Problem } from '../../parts/problem.tsx'
+import { bytesOf } from '../../parts/units.ts'
+import { usePageTitle } from '../../shell/use-page-title.ts'
+import { Waiting } from './waiting.tsx'
 
 const columns: readonly Column<ResourceGroupInfo>[] = [
   {
@@ -70,14 +71,7 @@ export function GroupsPage() {
           empty="No group has queries now."
         />
       ) : null}
-      {data?.group?.runningQueries?.map((query) => (
-        <p key={query.queryId}>
-          <Anchor component={Link} href={`/query/${query.queryId}`} className="id">
-            {query.queryId}
-          </Anchor>{' '}
-          {query.user}
-        </p>
-      ))}
+      <Waiting names={names} />
     </>
   )
 }

@@ -1,0 +1,75 @@
+import { Alert, Title } from '@mantine/core'
+import { useSearchParams } from 'wouter'
+import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import { useQueryInfo } from '../../api/queries.ts'
+import { DataTable, type Column } from '../../parts/data-table.tsx'
+import { Problem } from '../../parts/problem.tsx'
+import { QueryLink } from '../../parts/query-link.tsx'
+import { Section } from '../../parts/section.tsx'
+import { usePageTitle } from '../../shell/use-page-title.ts'
+import { comparedFigures, comparedOperators, type Compared } from './compared.ts'
+
+const columns: readonly Column<Compared>[] = [
+  { id: 'name', title: 'Figure', value: ({ name }) => name },
+  { id: 'a', title: 'First', value: ({ a }) => a },
+  { id: 'b', title: 'Second', value: ({ b }) => b },
+  {
+    id: 'factor',
+    title: 'Factor',
+    explanation: 'The second figure divided by the first',
+    numeric: true,
+    value: ({ factor }) => factor,
+    cell: ({ factor }) => (factor === undefined ? '' : `× ${factor.toFixed(2)}`),
+  },
+]
+
+/** Two runs beside each other: figures and operators. Parameters `a` and `b` of the address are their ids. */
+export function ComparePage() {
+  usePageTitle('Comparison')
+  const [search] = useSearchParams()
+  const a = useQueryInfo(search.get('a') ?? '', undefined)
+  const b = useQueryInfo(search.get('b') ?? '', undefined)
+  const error = a.error ?? b.error
+  return (
+    <>
+      <Title order={1} size="h2">
+        Comparison
+      </Title>
+      {error ? <Problem error={error} /> : null}
+      {a.data && b.data ? <Comparison a={a.data} b={b.data} /> : null}
+    </>
+  )
+}
+
+function Comparison({ a, b }: { readonly a: QueryInfo; readonly b: QueryInfo }) {
+  return (
+    <>
+      <p>
+        First <QueryLink queryId={a.queryId} />, second <QueryLink queryId={b.queryId} />
+      </p>
+      {a.fingerprint === b.fingerprint ? null : (
+        <Alert color="orange" variant="outline" title="The statements differ">
+          The queries have different fingerprints, so their figures tell little about each other.
+        </Alert>
+      )}
+      <Section title="Figures">
+        <DataTable
+          label="Figures"
+          columns={columns}
+          rows={comparedFigures(a, b)}
+          rowKey={({ name }) => name}
+          empty="No figures."
+        />
+      </Section>
+      <Section title="Operators">
+        <DataTable
+          label="Operators"
+          columns={columns}
+          rows={comparedOperators(a, b)}
+          rowKey={({ name }) => name}
+          empty="No task has figures of operators."
+        />
+      </Section>
+    </>
+  )
+}

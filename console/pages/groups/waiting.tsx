@@ -1,0 +1,97 @@
+import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
+import { useQueryList } from '../../api/queries.ts'
+import { DataTable, type Column } from '../../parts/data-table.tsx'
+import { durationColumn } from '../../parts/figure-columns.tsx'
+import { Problem } from '../../parts/problem.tsx'
+import { QueryLink } from '../../parts/query-link.tsx'
+import { Section } from '../../parts/section.tsx'
+
+const EVERY_MS = 2000
+const OPEN = new URLSearchParams({ state: 'QUEUED,PLANNING,STARTING,RUNNING,FINISHING' })
+/** The most running queries that a waiting query is shown with. */
+const MOST_SHOWN = 5
+
+interface WaitingQuery extends QueryListItem {
+  /** Queries that run in the same group. */
+  readonly waitsFor: readonly string[]
+}
+
+const waitingColumns: readonly Column<WaitingQuery>[] = [
+  {
+    id: 'query',
+    title: 'Query',
+    value: (query) => query.queryId,
+    cell: (query) => <QueryLink queryId={query.queryId} />,
+  },
+  { id: 'user', title: 'User', value: (query) => query.session.user },
+  { id: 'group', title: 'Group', value: groupOf },
+  durationColumn({ id: 'waits', title: 'Waits', of: (query) => query.queryStats.queuedTime }),
+  {
+    id: 'why',
+    title: 'Why',
+    explanation: 'The limit that holds the query back',
+    value: (query) => query.queuedReason,
+  },
+  {
+    id: 'for',
+    title: 'Behind',
+    explanation: 'Queries that run in the same group now, at most five of them',
+    value: (query) => query.waitsFor.length,
+    cell: (query) => query.waitsFor.slice(0, MOST_SHOWN).map((id) => <QueryLink key={id} queryId={id} />),
+  },
+]
+
+const runningColumns: readonly Column<QueryListItem>[] = [
+  {
+    id: 'query',
+    title: 'Query',
+    value: (query) => query.queryId,
+    cell: (query) => <QueryLink queryId={query.queryId} />,
+  },
+  { id: 'user', title: 'User', value: (query) => query.session.user },
+  { id: 'group', title: 'Group', value: groupOf },
+  durationColumn({ id: 'elapsed', title: 'Elapsed', of: (query) => query.queryStats.elapsedTime }),
+  durationColumn({ id: 'cpu', title: 'CPU', of: (query) => query.queryStats.totalCpuTime }),
+]
+
+/** The queries that wait in a group or below it: for which running queries, and why. @param names of the group's path */
+export function Waiting({ names }: { readonly names: readonly string[] }) {
+  const { data, error } = useQueryList(OPEN, { everyMs: EVERY_MS })
+  if (error) return <Problem error={error} />
+  if (!data) return null
+  const inGroup = data.queries.filter(({ resourceGroupId }) => names.every((name, at) => resourceGroupId[at] === name))
+  const running = inGroup.filter(({ state }) => state !== 'QUEUED')
+  const waiting = inGroup
+    .filter(({ state }) => state === 'QUEUED')
+    .map((query) => ({ ...query, waitsFor: running.filter((one) => groupOf(one) === groupOf(query)).map(idOf) }))
+  return (
+    <>
+      <Section title="Waiting queries">
+        <DataTable
+          label="Waiting queries"
+          columns={waitingColumns}
+          rows={waiting}
+          rowKey={idOf}
+          empty="No query waits here."
+        />
+      </Section>
+      <Section title="Running queries">
+        <DataTable
+          label="Running queries"
+          columns={runningColumns}
+          rows={running}
+          rowKey={idOf}
+          empty="No query runs here."
+        />
+      </Section>
+    </>
+  )
+}
+
+function groupOf({ resourceGroupId }: QueryListItem): string {
+  return resourceGroupId.join(' › ')
+}
+
+function idOf({ queryId }: QueryListItem): string {
+  return queryId
+}

@@ -1,0 +1,43 @@
+import { SegmentedControl } from '@mantine/core'
+import { useMemo, useState } from 'react'
+import type { QueryInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import { LazyGraph } from '../../../parts/graph/lazy-graph.tsx'
+import { operatorGraph } from './operator-graph.ts'
+import { planGraph } from './plan-graph.ts'
+import { stageGraph } from './stage-graph.ts'
+
+const KINDS = [
+  { value: 'stages', label: 'Stages' },
+  { value: 'operators', label: 'Operators' },
+  { value: 'plan', label: 'Plan' },
+] as const
+type Kind = (typeof KINDS)[number]['value']
+
+/** The query as a graph: its stages, the operators that ran, or its plan. */
+export function Graphs({ query }: { readonly query: QueryInfo }) {
+  const [kind, setKind] = useState<Kind>('stages')
+  const graph = useMemo(() => graphOf(query, kind), [query, kind])
+  return (
+    <section aria-label="Graph">
+      <SegmentedControl
+        my="xs"
+        aria-label="What the graph shows"
+        value={kind}
+        onChange={(chosen) => setKind(KINDS.find(({ value }) => value === chosen)?.value ?? 'stages')}
+        data={[...KINDS]}
+      />
+      <LazyGraph label={`Graph of ${kind}`} graph={graph} />
+    </section>
+  )
+}
+
+function graphOf(query: QueryInfo, kind: Kind) {
+  switch (kind) {
+    case 'stages':
+      return stageGraph(query.outputStage)
+    case 'operators':
+      return operatorGraph(query.outputStage)
+    case 'plan':
+      return planGraph(query.plan)
+  }
+}

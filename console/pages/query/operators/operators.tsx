@@ -1,0 +1,98 @@
+import { Progress } from '@mantine/core'
+import { useMemo } from 'react'
+import type { StageInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import { DataTable, type Column } from '../../../parts/data-table.tsx'
+import { Section } from '../../../parts/section.tsx'
+import { shownDuration, shownOrUnknown, shownSize } from '../../../parts/units.ts'
+import { allOperators, type OperatorFigures } from './operator-figures.ts'
+
+type Row = OperatorFigures & { readonly share: number | undefined }
+
+const columns: readonly Column<Row>[] = [
+  {
+    id: 'operator',
+    title: 'Operator',
+    explanation: 'Name as in Trino; the title of a cell has the name in the engine',
+    value: (row) => row.name,
+    cell: (row) => <span title={row.engine}>{row.name}</span>,
+  },
+  { id: 'stage', title: 'Stage', value: (row) => row.stage },
+  {
+    id: 'share',
+    title: 'Share',
+    explanation: 'Part of the time of all operators, in per cent',
+    numeric: true,
+    value: (row) => row.share,
+    cell: (row) => (row.share === undefined ? '?' : <Share share={row.share} />),
+  },
+  {
+    id: 'time',
+    title: 'Time',
+    explanation: "Time that the engine's profiler measured, summed over threads; ? where a task was not profiled",
+    numeric: true,
+    value: (row) => row.nanos,
+    cell: (row) => (row.nanos === undefined ? '?' : shownDuration(row.nanos)),
+  },
+  {
+    id: 'in',
+    title: 'Rows in',
+    numeric: true,
+    value: (row) => row.rowsIn,
+    cell: (row) => shownOrUnknown(row.rowsIn),
+  },
+  {
+    id: 'out',
+    title: 'Rows out',
+    numeric: true,
+    value: (row) => row.rowsOut,
+    cell: (row) => shownOrUnknown(row.rowsOut),
+  },
+  {
+    id: 'estimate',
+    title: 'Estimated rows',
+    explanation: "Rows of the output as the engine's optimizer estimated them before it ran",
+    numeric: true,
+    value: (row) => row.estimatedRows,
+    cell: (row) => shownOrUnknown(row.estimatedRows),
+  },
+  {
+    id: 'bytes',
+    title: 'Bytes out',
+    explanation: 'Only scans and outputs count bytes',
+    numeric: true,
+    value: (row) => row.bytesOut,
+    cell: (row) => (row.bytesOut === 0 ? '' : shownSize(row.bytesOut)),
+  },
+]
+
+/** The operators of all stages, those with the largest share of the time first. */
+export function Operators({ root }: { readonly root: StageInfo | undefined }) {
+  const rows = useMemo(() => withShares(allOperators(root)), [root])
+  return (
+    <Section title="Operators">
+      <DataTable
+        label="Operators"
+        columns={columns}
+        rows={rows}
+        rowKey={(row) => row.id}
+        empty="No task has figures of operators yet."
+      />
+    </Section>
+  )
+}
+
+function withShares(operators: readonly OperatorFigures[]): readonly Row[] {
+  const all = operators.reduce((sum, { nanos = 0 }) => sum + nanos, 0)
+  return operators
+    .map((one) => ({ ...one, share: one.nanos === undefined || all === 0 ? undefined : one.nanos / all }))
+    .sort((a, b) => (b.nanos ?? 0) - (a.nanos ?? 0))
+}
+
+function Share({ share }: { readonly share: number }) {
+  return (
+    <>
+      {(100 * share).toFixed(1)} %
+      <Progress value={100 * share} size="xs" aria-label="Share of the time" />
+    </>
+  )
+}

@@ -1,0 +1,67 @@
+import { Anchor, Text } from '@mantine/core'
+import { Link } from 'wouter'
+import type { QueryInfo, QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
+import { useQueryList } from '../../api/queries.ts'
+import { DataTable, type Column } from '../../parts/data-table.tsx'
+import { countColumn, durationColumn, stateColumn } from '../../parts/figure-columns.tsx'
+import { Instant } from '../../parts/instant.tsx'
+import { Problem } from '../../parts/problem.tsx'
+import { QueryLink } from '../../parts/query-link.tsx'
+import { Section } from '../../parts/section.tsx'
+
+/** Other queries with the same fingerprint: statements that differ in their literals only. */
+export function OtherRuns({ query }: { readonly query: QueryInfo }) {
+  return (
+    <Section title="Other runs">
+      {query.fingerprint === undefined ? (
+        <Text size="sm">The query has no fingerprint: it was recorded by an earlier version, or cannot be parsed.</Text>
+      ) : (
+        <RunsOf queryId={query.queryId} fingerprint={query.fingerprint} />
+      )}
+    </Section>
+  )
+}
+
+function RunsOf({ queryId, fingerprint }: { readonly queryId: string; readonly fingerprint: string }) {
+  const { data, error } = useQueryList(new URLSearchParams({ fingerprint }))
+  if (error) return <Problem error={error} />
+  if (!data) return null
+  const columns: readonly Column<QueryListItem>[] = [
+    {
+      id: 'query',
+      title: 'Query',
+      value: (query) => query.queryId,
+      cell: (query) => <QueryLink queryId={query.queryId} />,
+    },
+    {
+      id: 'created',
+      title: 'Created',
+      value: (query) => query.queryStats.createTime,
+      cell: (query) => <Instant iso={query.queryStats.createTime} />,
+    },
+    { id: 'user', title: 'User', value: (query) => query.session.user },
+    stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
+    durationColumn({ id: 'elapsed', title: 'Elapsed', of: (query) => query.queryStats.elapsedTime }),
+    durationColumn({ id: 'cpu', title: 'CPU', of: (query) => query.queryStats.totalCpuTime }),
+    countColumn({ id: 'read', title: 'Rows read', of: (query) => query.queryStats.rawInputPositions }),
+    {
+      id: 'compare',
+      title: 'Comparison',
+      value: () => undefined,
+      cell: (query) => (
+        <Anchor component={Link} size="sm" href={`/compare?${new URLSearchParams({ a: queryId, b: query.queryId })}`}>
+          Compare
+        </Anchor>
+      ),
+    },
+  ]
+  return (
+    <DataTable
+      label="Other runs"
+      columns={columns}
+      rows={data.queries.filter((query) => query.queryId !== queryId)}
+      rowKey={(query) => query.queryId}
+      empty="No other query has this fingerprint."
+    />
+  )
+}

@@ -1,0 +1,15 @@
+import type { QueryInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import { Section } from '../../../parts/section.tsx'
+import { TimeBars } from '../../../parts/time-bars.tsx'
+import { phasesOf } from './phases-of.ts'
+
+/** The phases of a query on an axis of time. */
+export function Phases({ query }: { readonly query: QueryInfo }) {
+  const phases = phasesOf(query)
+  if (phases.length === 0) return null
+  return (
+    <Section title="Phases">
+      <TimeBars label="Phases" bars={phases} />
+    </Section>
+  )
+}

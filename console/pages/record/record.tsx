@@ -1,0 +1,120 @@
+import { Button, Code, Group, NativeSelect, Text, TextInput, Title } from '@mantine/core'
+import type { FormEvent } from 'react'
+import { useSearchParams } from 'wouter'
+import { useRows } from '../../api/statement/use-rows.ts'
+import { Disclosure } from '../../parts/disclosure.tsx'
+import { Instant } from '../../parts/instant.tsx'
+import { JsonText } from '../../parts/json-text.tsx'
+import { Problem } from '../../parts/problem.tsx'
+import { QueryLink } from '../../parts/query-link.tsx'
+import { RowsTable } from '../../parts/rows-table.tsx'
+import { usePageTitle } from '../../shell/use-page-title.ts'
+import { RECORD_VIEWS, type RecordView } from './record-views.ts'
+
+const DAYS = ['1', '7', '30', '90', '365']
+
+/** Questions to the record: each is a statement over `system.history`, with the rights of the user. */
+export function RecordPage() {
+  usePageTitle('Record')
+  const [search, setSearch] = useSearchParams()
+  const view = RECORD_VIEWS.find(({ id }) => id === search.get('view')) ?? RECORD_VIEWS[0]
+  const given = new Map([...search].filter(([, value]) => value !== ''))
+  const isComplete = view.fields.every(({ name, required }) => required === undefined || given.has(name))
+  const sql = isComplete ? view.sql(given) : undefined
+  const { data, error, isFetching, refetch } = useRows(sql)
+  return (
+    <>
+      <Title order={1} size="h2">
+        Record
+      </Title>
+      <NativeSelect
+        label="Question"
+        my="xs"
+        maw="20rem"
+        value={view.id}
+        data={RECORD_VIEWS.map(({ id, title }) => ({ value: id, label: title }))}
+        onChange={(event) => setSearch({ view: event.currentTarget.value })}
+      />
+      <Text size="sm">{view.explanation}</Text>
+      <Fields
+        key={search.toString()}
+        view={view}
+        search={search}
+        onAsk={(next) => {
+          if (next.toString() === search.toString()) void refetch()
+          else setSearch(next)
+        }}
+      />
+      {isFetching ? <Text size="sm">The record is being read.</Text> : null}
+      {error ? <Problem error={error} /> : null}
+      {data && sql !== undefined && !error ? (
+        <>
+          <RowsTable columns={data.columns} rows={data.rows} show={shownValue} />
+          <details>
+            <summary>The statement of this question</summary>
+            <Code block className="sql" tabIndex={0}>
+              {sql}
+            </Code>
+          </details>
+        </>
+      ) : null}
+    </>
+  )
+}
+
+function Fields({
+  view,
+  search,
+  onAsk,
+}: {
+  readonly view: RecordView
+  readonly search: URLSearchParams
+  readonly onAsk: (search: URLSearchParams) => void
+}) {
+  function submit(event: FormEvent<HTMLFormElement>) {
+    event.preventDefault()
+    const given = [...new FormData(event.currentTarget)].map(([name, value]) => [name, String(value)])
+    onAsk(new URLSearchParams([['view', view.id], ...given.filter(([, value]) => value !== '')]))
+  }
+  return (
+    <form onSubmit={submit}>
+      <Group align="end" gap="xs" my="xs">
+        {view.fields.map(({ name, label, required }) => (
+          <TextInput
+            key={name}
+            name={name}
+            label={label}
+            required={required === true}
+            defaultValue={search.get(name) ?? ''}
+          />
+        ))}
+        <NativeSelect
+          label="Days"
+          title="How many days back"
+          name="days"
+          defaultValue={search.get('days') ?? '1'}
+          data={DAYS}
+        />
+        <Button type="submit" variant="default">
+          Ask
+        </Button>
+      </Group>
+    </form>
+  )
+}
+
+/** Ids of queries as links, data of events once they are opened, times in the zone of the page. */
+function shownValue({ name, type }: { readonly name: string; readonly type: string }, text: string) {
+  if (name === 'query_id' || (name === 'stream' && /^\d{8}_/.test(text))) return <QueryLink queryId={text} />
+  if (name === 'data') return <Disclosure content={() => <JsonText value={parsed(text)} />} />
+  if (!/^timestamp.* with time zone$/.test(type) || !text.endsWith(' UTC')) return undefined
+  return <Instant iso={`${text.slice(0, -4).replace(' ', 'T')}Z`} />
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
+  }
+}

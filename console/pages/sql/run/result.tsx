@@ -1,0 +1,61 @@
+import { Alert, Button, Group, Text } from '@mantine/core'
+import { Problem } from '../../../parts/problem.tsx'
+import { QueryLink } from '../../../parts/query-link.tsx'
+import { RowsTable } from '../../../parts/rows-table.tsx'
+import { StateBadge } from '../../../parts/state-badge.tsx'
+import { shownCount, shownDuration, shownSize } from '../../../parts/units.ts'
+import { MOST_ROWS } from './row-window.ts'
+import type { StatementRun } from './use-statement-run.ts'
+
+/** The state, the error and the rows of the statement that was run. */
+export function Result({ run, onMore }: { readonly run: StatementRun; readonly onMore: () => void }) {
+  if (run.phase === 'idle') return null
+  const { answer, problem, columns, rows, firstRow } = run
+  return (
+    <section aria-label="Result">
+      <Progress run={run} />
+      {problem ? <Problem error={problem} /> : null}
+      {answer?.error ? (
+        <Alert color="red" variant="outline" role="alert" title={answer.error.errorName} my="xs">
+          {answer.error.message}
+        </Alert>
+      ) : null}
+      {answer?.warnings.map((warning) => (
+        <Alert key={warning} color="orange" variant="outline" my="xs">
+          {warning}
+        </Alert>
+      ))}
+      {answer?.updateType === undefined ? null : (
+        <Text size="sm">
+          {answer.updateType}
+          {answer.updateCount === undefined ? '' : `: ${shownCount(answer.updateCount)} rows`}
+        </Text>
+      )}
+      {columns ? <RowsTable columns={columns} rows={rows} firstRow={firstRow} /> : null}
+      {run.phase === 'rows' ? (
+        <Button variant="default" my="xs" onClick={onMore}>
+          Next {shownCount(MOST_ROWS)} rows
+        </Button>
+      ) : null}
+    </section>
+  )
+}
+
+function Progress({ run: { phase, queryId, answer, rows, firstRow } }: { readonly run: StatementRun }) {
+  if (!answer) return <Text size="sm">The statement is being sent.</Text>
+  const { stats } = answer
+  const shown =
+    rows.length === 0 ? 'no rows' : `rows ${shownCount(firstRow + 1)} to ${shownCount(firstRow + rows.length)}`
+  return (
+    <Group gap="sm" my="xs" role="status">
+      <StateBadge state={answer.error ? 'FAILED' : stats.state} />
+      {queryId === undefined ? null : <QueryLink queryId={queryId} />}
+      <Text size="sm">
+        {shown}
+        {phase === 'rows' ? ', and more' : ''} · {shownDuration(stats.elapsedTimeMillis * 1e6)} ·{' '}
+        {shownCount(stats.processedRows)} rows read · {shownSize(stats.processedBytes)} · {stats.completedSplits} of{' '}
+        {stats.totalSplits} splits
+      </Text>
+    </Group>
+  )
+}

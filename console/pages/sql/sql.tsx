@@ -1,0 +1,134 @@
+import { Button, Group, Tabs, Title } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMemo, useRef, useState } from 'react'
+import { csv, json, type RowsFormat } from '../../api/statement/formats.ts'
+import { createMetadata } from '../../api/statement/metadata.ts'
+import { EMPTY_SESSION } from '../../api/statement/session.ts'
+import { useViewer } from '../../api/viewer.ts'
+import { Problem } from '../../parts/problem.tsx'
+import { usePageTitle } from '../../shell/use-page-title.ts'
+import { LazyEditor } from './editor/lazy-editor.tsx'
+import { explainedPlan } from './explain/explain-plan.ts'
+import { Explained } from './explain/explained.tsx'
+import { OwnStatements } from './own-statements.tsx'
+import { Result } from './run/result.tsx'
+import { saveResult } from './run/save-result.ts'
+import { useStatementRun } from './run/use-statement-run.ts'
+import { SavedQueries } from './saved-queries.tsx'
+import { SessionBar } from './session-bar.tsx'
+import { useDraft } from './use-draft.ts'
+
+/** Runs statements: an editor, the rows of the result, the plan, statements of before. */
+export function SqlPage() {
+  usePageTitle('SQL')
+  const client = useQueryClient()
+  const metadata = useMemo(() => createMetadata(client), [client])
+  const viewer = useViewer().data
+  const user = viewer && (viewer.user ?? 'anonymous')
+  const [text, setText] = useDraft()
+  const [session, setSession] = useState(EMPTY_SESSION)
+  const selected = useRef('')
+  const [ran, setRan] = useState('')
+  const { run, start, cancel, more } = useStatementRun(setSession)
+  const saving = useRef(new AbortController())
+  const explaining = useMutation({
+    mutationFn: () => explainedPlan(chosen(), session, new AbortController().signal),
+  })
+  const downloading = useMutation({
+    mutationFn(format: RowsFormat) {
+      saving.current = new AbortController()
+      return saveResult(ran, session, format, saving.current.signal)
+    },
+  })
+
+  /** The selected part of the text, or all of it; without the semicolon at its end. */
+  function chosen(): string {
+    const part = selected.current.trim() === '' ? text : selected.current
+    return part.replace(/[\s;]+$/, '')
+  }
+  function runIt() {
+    const sql = chosen()
+    if (sql.trim() === '') return
+    explaining.reset()
+    setRan(sql)
+    void start(sql, session)
+  }
+
+  const isRunning = run.phase === 'running' || run.phase === 'rows'
+  const mayDownload = run.columns !== undefined && run.answer?.updateType === undefined && ran !== ''
+  // The server counts lines from the beginning of the statement that was sent.
+  const errorLocation = ran === text.replace(/[\s;]+$/, '') ? run.answer?.error?.errorLocation : undefined
+  return (
+    <>
+      <Title order={1} size="h2">
+        SQL
+      </Title>
+      <SessionBar metadata={metadata} session={session} onSession={setSession} />
+      <LazyEditor
+        text={text}
+        error={errorLocation}
+        metadata={metadata}
+        session={session}
+        onChange={(changed, part) => {
+          selected.current = part
+          setText(changed)
+        }}
+        onRun={runIt}
+      />
+      <Group gap="xs" my="xs">
+        <Button
+          size="compact-md"
+          title="Ctrl or Cmd with Enter; runs the selected part, if there is one"
+          onClick={runIt}
+        >
+          Run
+        </Button>
+        <Button size="compact-md" variant="default" disabled={!isRunning} onClick={cancel}>
+          Cancel
+        </Button>
+        <Button
+          size="compact-md"
+          variant="default"
+          title="Shows the plan; the statement does not run"
+          loading={explaining.isPending}
+          onClick={() => explaining.mutate()}
+        >
+          Explain
+        </Button>
+        {[csv, json].map((format) => (
+          <Button
+            key={format.extension}
+            size="compact-md"
+            variant="default"
+            title="Runs the statement again and saves all its rows"
+            disabled={!mayDownload}
+            loading={downloading.isPending && downloading.variables === format}
+            onClick={() => downloading.mutate(format)}
+          >
+            {format.extension.toUpperCase()}
+          </Button>
+        ))}
+        {downloading.isPending ? (
+          <Button size="compact-md" variant="default" onClick={() => saving.current.abort()}>
+            Stop saving
+          </Button>
+        ) : null}
+      </Group>
+      {downloading.error && downloading.error.name !== 'AbortError' ? <Problem error={downloading.error} /> : null}
+      <Explained plan={explaining.data} error={explaining.error} />
+      <Result run={run} onMore={() => void more()} />
+      <Tabs defaultValue="own" keepMounted={false} mt="md">
+        <Tabs.List>
+          <Tabs.Tab value="own">My statements</Tabs.Tab>
+          <Tabs.Tab value="saved">Saved</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="own">
+          {user === undefined ? null : <OwnStatements user={user} onOpen={setText} />}
+        </Tabs.Panel>
+        <Tabs.Panel value="saved">
+          <SavedQueries text={text} onOpen={setText} />
+        </Tabs.Panel>
+      </Tabs>
+    </>
+  )
+}

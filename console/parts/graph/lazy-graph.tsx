@@ -1,0 +1,14 @@
+import { lazy, Suspense } from 'react'
+import type { GraphData } from './graph-data.ts'
+
+const FlowGraph = lazy(() => import('./flow-graph.tsx'))
+
+/** A graph; the code that draws it is loaded when the first graph is shown. */
+export function LazyGraph({ label, graph }: { readonly label: string; readonly graph: GraphData }) {
+  if (graph.nodes.length === 0) return <p>There is no plan yet.</p>
+  return (
+    <Suspense fallback={<p>The graph is being drawn.</p>}>
+      <FlowGraph label={label} graph={graph} />
+    </Suspense>
+  )
+}

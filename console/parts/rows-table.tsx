@@ -1,0 +1,74 @@
+import { Text } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { cellText, type Value } from '../api/statement/exact-json.ts'
+import type { ResultColumn, Row } from '../api/statement/formats.ts'
+import { DataTable, type Column } from './data-table.tsx'
+import { shownCount } from './units.ts'
+
+/** Longer texts are cut in cells; a download has them whole. */
+const MOST_CHARACTERS = 1000
+
+interface NumberedRow {
+  readonly number: number
+  readonly row: Row
+}
+
+/**
+ * The rows of a result with exact values.
+ * @param firstRow number of the first of these rows in the result, from 0
+ * @param show shows a value in another form; undefined: as it is
+ */
+export function RowsTable({
+  columns,
+  rows,
+  firstRow = 0,
+  show,
+}: {
+  readonly columns: readonly ResultColumn[]
+  readonly rows: readonly Row[]
+  readonly firstRow?: number
+  readonly show?: (column: ResultColumn, text: string) => ReactNode | undefined
+}) {
+  const shown: readonly Column<NumberedRow>[] = columns.map((column, index) => ({
+    id: String(index),
+    title: column.name,
+    explanation: column.type,
+    value: ({ row }) => sortValue(row[index] ?? null),
+    cell: ({ row }) => {
+      const value = row[index] ?? null
+      return (value === null ? undefined : show?.(column, cellText(value))) ?? <Cell value={value} />
+    },
+    ...(/^(tinyint|smallint|integer|bigint|real|double|decimal)/.test(column.type) && { numeric: true as const }),
+  }))
+  return (
+    <DataTable
+      label="Rows"
+      columns={shown}
+      rows={rows.map((row, index) => ({ number: firstRow + index, row }))}
+      rowKey={({ number }) => String(number)}
+      empty="No rows."
+    />
+  )
+}
+
+function Cell({ value }: { readonly value: Value }) {
+  if (value === null)
+    return (
+      <Text span size="sm" c="dimmed" fs="italic">
+        NULL
+      </Text>
+    )
+  const text = cellText(value)
+  return text.length <= MOST_CHARACTERS ? (
+    <span className="cell">{text}</span>
+  ) : (
+    <span className="cell" title={`The first ${shownCount(MOST_CHARACTERS)} of ${shownCount(text.length)} characters`}>
+      {text.slice(0, MOST_CHARACTERS)}…
+    </span>
+  )
+}
+
+function sortValue(value: Value): string | number | undefined {
+  if (value === null) return undefined
+  return typeof value === 'number' ? value : cellText(value)
+}

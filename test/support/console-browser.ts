@@ -1,0 +1,92 @@
+import axe from 'axe-core'
+import type { Router } from 'express'
+import { chromium, type Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { createUiRoutes } from '../../src/ui/ui-routes.ts'
+import { builtConsole } from './built-console.ts'
+import { CHROMIUM } from './chromium.ts'
+import { serve } from './http-app.ts'
+
+/** Chromium, in which each test opens a page of its own. */
+export interface CheckedBrowser {
+  /**
+   * Opens an address and works with the page. Fails if the browser reports an error, also one of the content security
+   * policy.
+   */
+  withPage(address: string, work: (page: Page) => Promise<void>): Promise<void>
+  close(): Promise<void>
+}
+
+export async function openCheckedBrowser(): Promise<CheckedBrowser> {
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+  return {
+    async withPage(address, work) {
+      const context = await browser.newContext({ acceptDownloads: true })
+      const page = await context.newPage()
+      page.setDefaultTimeout(60_000)
+      const errors: string[] = []
+      page.on('pageerror', (error) => errors.push(error.message))
+      page.on('console', (message) => {
+        if (message.text().includes('Content Security Policy')) errors.push(message.text())
+      })
+      try {
+        await page.goto(address)
+        await page.waitForSelector('h1')
+        await work(page)
+        expect(errors).toEqual([])
+      } finally {
+        await context.close()
+      }
+    },
+    close: () => browser.close(),
+  }
+}
+
+/** The same with the built console, on one server whose API each test brings. */
+export interface ConsoleBrowser {
+  withPage(path: string, api: Router, work: (page: Page) => Promise<void>): Promise<void>
+  close(): Promise<void>
+}
+
+export async function openConsoleBrowser(): Promise<ConsoleBrowser> {
+  let current: Router | undefined
+  const app = await serve(createUiRoutes(await builtConsole()), ((request, response, next) =>
+    current ? current(request, response, next) : next()) as Router)
+  const browser = await openCheckedBrowser()
+  return {
+    async withPage(path, api, work) {
+      current = api
+      await browser.withPage(`${app.base}${path}`, work)
+    },
+    async close() {
+      await browser.close()
+      await app.close()
+    },
+  }
+}
+
+/** The violations of accessibility that axe finds, by rule, each with the first element. */
+export async function violations(page: Page): Promise<readonly string[]> {
+  const cdp = await page.context().newCDPSession(page)
+  const run = 'axe.run().then(({ violations }) => violations.map((one) => `${one.id}: ${one.nodes[0].html}`))'
+  const { result } = await cdp.send('Runtime.evaluate', {
+    expression: `${axe.source};${run}`,
+    awaitPromise: true,
+    returnByValue: true,
+  })
+  return result.value as readonly string[]
+}
+
+/** Requires that axe finds nothing, in light and dark, and that the page is no wider than windows of 390 and 1,600 pixels. */
+export async function expectAccessible(page: Page): Promise<void> {
+  for (const [width, colorScheme] of [
+    [390, 'light'],
+    [1600, 'dark'],
+  ] as const) {
+    await page.setViewportSize({ width, height: 900 })
+    await page.emulateMedia({ colorScheme })
+    await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor()
+    expect(await violations(page), `${width} pixels, ${colorScheme}`).toEqual([])
+    expect(await page.evaluate('document.documentElement.scrollWidth'), `${width} pixels`).toBeLessThanOrEqual(width)
+  }
+}

@@ -1,0 +1,136 @@
+import express, { type Router } from 'express'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { QueryListItem, TotalsInfo } from '../../src/protocol/info/wire-schemas.ts'
+import { hasChromium } from '../support/chromium.ts'
+import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { listedQuery, queryBody } from '../support/query-bodies.ts'
+
+describe.runIf(hasChromium('nothing looks at the lists'))('The lists of the console', { timeout: 180_000 }, () => {
+  const waiting = { timeout: 60_000, interval: 50 }
+  let browser: ConsoleBrowser
+  beforeAll(async () => {
+    browser = await openConsoleBrowser()
+  })
+  afterAll(() => browser?.close())
+
+  it('sends all filters, shows totals of what fits, and keeps filters under a name', async () => {
+    const { api, asked } = queriesApi([listedQuery('q', { app: 'dbt', appObject: 'model.orders' })])
+    await browser.withPage('/ui', api, async (page) => {
+      await page.getByText('1,200 queries (1,000 FINISHED, 200 FAILED)').waitFor()
+      await page.getByText('More filters').click()
+      await page.getByLabel('App').fill('dbt')
+      await page.getByLabel('Error').fill('COLUMN_NOT_FOUND')
+      await page.getByLabel('Created since').fill('2026-11-21T21:44')
+      await page.getByLabel('State').selectOption('FAILED')
+      await page.getByRole('button', { name: 'Filter', exact: true }).click()
+      const filters = { state: 'FAILED', app: 'dbt', error: 'COLUMN_NOT_FOUND', since: expect.stringMatching(/Z$/) }
+      await vi.waitFor(() => expect(asked()).toMatchObject(filters), waiting)
+      expect(new URL(page.url()).searchParams.get('app')).toBe('dbt')
+      await page.getByRole('cell', { name: 'dbt: model.orders' }).waitFor()
+      await page.getByText('Saved filters').click()
+      await page.getByLabel('Save these filters as').fill('broken models')
+      await page.getByRole('button', { name: 'Save', exact: true }).click()
+      await page.getByRole('button', { name: 'Clear' }).click()
+      await vi.waitFor(() => expect(asked()).not.toHaveProperty('app'), waiting)
+      await page.getByRole('button', { name: 'broken models' }).click()
+      await vi.waitFor(() => expect(asked()).toMatchObject(filters), waiting)
+      await expectAccessible(page)
+    })
+  })
+
+  it('shows hostile texts of every field of a list as text', async () => {
+    const hostile = '<img src=x onerror="document.title=\'pwned\'">'
+    const reversed = '\u202Egnp.exe\u202C \u05D0\u05D1\u05D2'
+    const query = listedQuery('q', {
+      session: { user: hostile, source: reversed, startTime: 0 },
+      query: hostile.repeat(90),
+      queryTruncated: true,
+      app: hostile,
+      appObject: reversed,
+      resourceGroupId: [hostile, reversed],
+      errorCode: { code: 1, name: hostile, type: hostile },
+    })
+    await browser.withPage('/ui', queriesApi([query]).api, async (page) => {
+      await page.getByText(hostile).first().waitFor()
+      await page.getByText(reversed).first().waitFor()
+      expect(await page.locator('img').count()).toBe(0)
+      expect(await page.title()).toBe('Queries · Quipu')
+      await expectAccessible(page)
+    })
+  })
+
+  it('shows a statement of a megabyte, and a hostile session', async () => {
+    const hostile = '<img src=x onerror="document.title=\'pwned\'">'
+    const api = express.Router()
+    const query = `SELECT '${'x'.repeat(1_000_000)}' -- the end`
+    const session = { user: hostile, source: hostile, catalog: hostile, remoteUserAddress: hostile, startTime: 0 }
+    api.get('/v1/query/q', (_request, response) => void response.json(queryBody('q', { query, session })))
+    api.get('/v1/query/q/events', (_request, response) => void response.json([]))
+    await browser.withPage('/ui/query/q', api, async (page) => {
+      expect((await page.getByLabel('Statement').textContent())?.endsWith('-- the end')).toBe(true)
+      await page.getByRole('tab', { name: 'Session' }).click()
+      await page.getByText(hostile).first().waitFor()
+      expect(await page.locator('img').count()).toBe(0)
+    })
+  })
+
+  it('shows which queries wait, why, and behind which queries', async () => {
+    const { api } = queriesApi([
+      listedQuery('q-runs', { state: 'RUNNING', resourceGroupId: ['global', 'etl'] }),
+      listedQuery('q-elsewhere', { state: 'RUNNING', resourceGroupId: ['global', 'bi'] }),
+      listedQuery('q-waits', {
+        state: 'QUEUED',
+        resourceGroupId: ['global', 'etl'],
+        queuedReason: 'The group global.etl runs as many queries as it may',
+      }),
+    ])
+    api.get('/v1/resourceGroupState', (_request, response) => void response.json([]))
+    await browser.withPage('/ui/groups', api, async (page) => {
+      const row = page.getByRole('table', { name: 'Waiting queries' }).locator('tbody tr')
+      await row.getByText('The group global.etl runs as many queries as it may').waitFor()
+      expect(await row.getByRole('link').allTextContents()).toEqual(['q-waits', 'q-runs'])
+      await expectAccessible(page)
+    })
+  })
+
+  it('compares two runs of a fingerprint', async () => {
+    const { api } = queriesApi([listedQuery('q'), listedQuery('q2')])
+    const elapsed = { q: '1.00s', q2: '3.00s' }
+    for (const [id, elapsedTime] of Object.entries(elapsed)) {
+      const body = queryBody(id, { fingerprint: 'f1', finalQueryInfo: true })
+      const shown = { ...body, queryStats: { ...body.queryStats, elapsedTime } }
+      api.get(`/v1/query/${id}`, (_request, response) => void response.json(shown))
+      api.get(`/v1/query/${id}/events`, (_request, response) => void response.json([]))
+    }
+    await browser.withPage('/ui/query/q?tab=runs', api, async (page) => {
+      await page.getByRole('link', { name: 'Compare' }).click()
+      await page.getByRole('row', { name: 'Elapsed 1 s 3 s × 3.00' }).waitFor()
+      await expectAccessible(page)
+    })
+  })
+})
+
+/** `GET /v1/query` and its totals. `asked` gives the parameters of the last request for totals. */
+function queriesApi(queries: readonly QueryListItem[]) {
+  const api: Router = express.Router()
+  let asked: unknown
+  const figures = {
+    queries: 1_000,
+    cpuTime: '2.00s',
+    elapsedTime: '9.00s',
+    rawInputDataSize: '2048B',
+    outputPositions: 3,
+    outputDataSize: '0B',
+  }
+  const totals: TotalsInfo = {
+    ...figures,
+    queries: 1_200,
+    states: { FINISHED: figures, FAILED: { ...figures, queries: 200 } },
+  }
+  api.get('/v1/query/totals', (request, response) => {
+    asked = request.query
+    response.json(totals)
+  })
+  api.get('/v1/query', (_request, response) => void response.json(queries))
+  return { api, asked: () => asked }
+}

@@ -1,0 +1,285 @@
+import { readFileSync } from 'node:fs'
+import express, { type Router } from 'express'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { QueryInfo, StageInfo } from '../../src/protocol/info/wire-schemas.ts'
+import { hasChromium } from '../support/chromium.ts'
+import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { queryBody, stageBody, taskBody } from '../support/query-bodies.ts'
+
+describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of a query', { timeout: 180_000 }, () => {
+  const waiting = { timeout: 60_000, interval: 50 }
+  let browser: ConsoleBrowser
+  beforeAll(async () => {
+    browser = await openConsoleBrowser()
+  })
+  afterAll(() => browser?.close())
+
+  it('keeps a selection of the statement while the figures of the query change', async () => {
+    const { api, requests } = runningQuery(3)
+    await browser.withPage('/ui/query/q', api, async (page) => {
+      await page.getByLabel('Statement').selectText()
+      const before = requests()
+      await vi.waitFor(() => expect(requests()).toBeGreaterThan(before + 1), waiting)
+      await page
+        .getByText(`${before + 1} s`, { exact: true })
+        .or(page.getByText(`${before + 2} s`, { exact: true }))
+        .first()
+        .waitFor()
+      expect(await page.evaluate('String(getSelection())')).toBe('SELECT the_text')
+    })
+  })
+
+  it('shows all events of a long query, and links to its JSON', async () => {
+    const { api } = runningQuery(1_500)
+    await browser.withPage('/ui/query/q', api, async (page) => {
+      await page.getByText('Now: 1500 events').waitFor()
+      expect(await page.getByRole('slider').getAttribute('aria-valuemax')).toBe('1500')
+      expect(await page.getByRole('link', { name: 'JSON' }).getAttribute('href')).toBe('/v1/query/q?format=json')
+    })
+  })
+
+  it('shows a query as of the event that the slider is moved to by the keyboard', async () => {
+    const { api } = runningQuery(3)
+    const asOf: unknown[] = []
+    const noticing = express.Router()
+    noticing.get('/v1/query/q', (request, _response, next) => {
+      asOf.push(request.query['asOf'])
+      next()
+    })
+    noticing.use(api)
+    await browser.withPage('/ui/query/q', noticing, async (page) => {
+      await page.getByText('Now: 3 events').waitFor()
+      await page.getByRole('slider').press('ArrowLeft')
+      await page.getByText('As of event 2 of 3').waitFor()
+      await vi.waitFor(() => expect(asOf).toContain('2'), waiting)
+      expect(page.url()).toContain('?asOf=2')
+      await page.getByRole('button', { name: 'Go to now' }).click()
+      await page.getByText('Now: 3 events').waitFor()
+      await expectAccessible(page)
+    })
+  })
+
+  it('marks the error in the statement at its line and column', async () => {
+    const failed: Partial<QueryInfo> = {
+      ...JOINED,
+      state: 'FAILED',
+      finalQueryInfo: true,
+      errorCode: { code: 47, name: 'COLUMN_NOT_FOUND', type: 'USER_ERROR' },
+      failureInfo: {
+        type: 'COLUMN_NOT_FOUND',
+        message: "line 3:7: Column 'nmae' cannot be resolved",
+        errorLocation: { lineNumber: 3, columnNumber: 7 },
+      },
+    }
+    await browser.withPage(
+      '/ui/query/q',
+      apiOf(() => failed),
+      async (page) => {
+        expect(await page.locator('mark').textContent()).toBe('nmae')
+        await page.getByText('line 3:7').waitFor()
+        await expectAccessible(page)
+      },
+    )
+  })
+
+  it('draws stages, operators and plan as graphs with rows, time and estimates', async () => {
+    await browser.withPage(
+      '/ui/query/q?tab=graph',
+      apiOf(() => JOINED),
+      async (page) => {
+        const graph = page.getByRole('region', { name: 'Graph of stages' })
+        await graph.getByText('Stage 1').waitFor()
+        await graph.getByText('3 rows · 120 B').waitFor()
+        await page.getByText('Operators', { exact: true }).last().click()
+        const operators = page.getByRole('region', { name: 'Graph of operators' })
+        await operators.getByText('estimated 7,000 rows (2,333 times too many)').waitFor()
+        await operators.getByText('time 30 ms · 75 %').waitFor()
+        await operators.getByText('15,000 rows', { exact: true }).first().waitFor()
+        await page.getByText('Plan', { exact: true }).click()
+        await page.getByRole('region', { name: 'Graph of plan' }).getByText('estimated 15,000 rows').waitFor()
+        await expectAccessible(page)
+      },
+    )
+  })
+
+  it('shows the graph as of the event that the slider is moved to', async () => {
+    const api = apiOf((asOf) => (asOf === '1' ? { ...JOINED, outputStage: undefined } : JOINED))
+    await browser.withPage('/ui/query/q?tab=graph', api, async (page) => {
+      await page.getByText('Stage 1', { exact: true }).waitFor()
+      await page.getByRole('slider').press('Home')
+      await page.getByText('There is no plan yet.').waitFor()
+      await page.getByRole('slider').press('End')
+      await page.getByText('Stage 1', { exact: true }).waitFor()
+    })
+  })
+
+  it('lists operators by their share of the time, and tasks, tables, lineage and session', async () => {
+    const session = { user: 'ana', startTime: 0, remoteUserAddress: '::1', systemProperties: { query_priority: '7' } }
+    await browser.withPage(
+      '/ui/query/q',
+      apiOf(() => ({ ...JOINED, session })),
+      async (page) => {
+        await page.getByRole('tab', { name: 'Overview' }).focus()
+        await page.keyboard.press('ArrowRight')
+        await page.keyboard.press('ArrowRight')
+        await page.getByRole('row', { name: /TableScan 1 75.0 %/ }).waitFor()
+        await expectAccessible(page)
+        await page.getByRole('tab', { name: 'Tasks' }).click()
+        await page.getByRole('row', { name: /1.0 RUNNING worker-1:9001/ }).waitFor()
+        await page.getByLabel('Task, state or node').fill('worker-2')
+        await page.getByText('No task fits the text.').waitFor()
+        await page.getByRole('tab', { name: 'Lineage' }).click()
+        await page.getByRole('row', { name: 'orderstatus tpch.tiny.orders.orderstatus IDENTITY' }).waitFor()
+        await page.getByRole('row', { name: '(whole rows) tpch.tiny.orders.orderkey JOIN' }).waitFor()
+        await page.getByRole('tab', { name: 'Session' }).click()
+        await page.getByRole('row', { name: 'query_priority 7' }).waitFor()
+        await expectAccessible(page)
+      },
+    )
+  })
+
+  it('shows ten thousand events with a filter, and saves all of them', async () => {
+    await browser.withPage(
+      '/ui/query/q?tab=events',
+      apiOf(() => JOINED, 10_000),
+      async (page) => {
+        await page.getByText('1 to 100 of 10,000').waitFor()
+        await page.getByRole('button', { name: 'query failed 1' }).click()
+        await page.getByRole('cell', { name: 'query failed' }).waitFor()
+        await page.getByText('show').click()
+        await page.getByText('"number": 10000').waitFor()
+        await expectAccessible(page)
+        const saved = page.waitForEvent('download')
+        await page.getByRole('button', { name: 'Events' }).click()
+        const lines = readFileSync(await (await saved).path(), 'utf8')
+          .trimEnd()
+          .split('\n')
+        expect(lines.length).toBe(10_000)
+        expect(JSON.parse(lines.at(-1)!)).toEqual(eventBody(10_000, true))
+      },
+    )
+  })
+
+  it('draws a thousand stages, and lists their operators in pages', async () => {
+    const stages = thousandStages()
+    await browser.withPage(
+      '/ui/query/q?tab=graph',
+      apiOf(() => ({ outputStage: stages })),
+      async (page) => {
+        await page.getByText('Stage 0', { exact: true }).waitFor()
+        await page.getByRole('tab', { name: 'Operators' }).click()
+        await page.getByText('1 to 200 of 900').waitFor()
+        expect(await page.locator('tbody tr').count()).toBe(200)
+      },
+    )
+  })
+})
+
+const SQL = 'SELECT orderstatus, count(*)\nFROM orders\nWHERE nmae = 1'
+
+/** A query that scans, joins and counts in stage 1; stage 0 gives its rows to the client. */
+const JOINED: Partial<QueryInfo> = {
+  query: SQL,
+  inputs: [{ catalogName: 'tpch', schema: 'tiny', table: 'orders', columns: [{ name: 'orderstatus' }] }],
+  lineage: {
+    columns: [
+      { name: 'orderstatus', sources: [{ source: 'tpch.tiny.orders.orderstatus', direct: 'IDENTITY', indirect: [] }] },
+    ],
+    rows: [{ source: 'tpch.tiny.orders.orderkey', indirect: ['JOIN'] }],
+  },
+  plan: {
+    name: 'Output',
+    details: {},
+    layout: ['orderstatus:varchar(1)'],
+    estimate: {},
+    children: [
+      {
+        name: 'TableScan',
+        details: { table: 'tpch:tiny:orders' },
+        layout: [],
+        estimate: { rows: 15_000 },
+        children: [],
+      },
+    ],
+  },
+  outputStage: stageBody('q.0', [
+    stageBody(
+      'q.1',
+      [],
+      [
+        taskBody('q.1.0', [
+          { getOutputWall: '30.00ms', outputPositions: 15_000, inputPositions: 15_000, estimatedPositions: 15_000 },
+          {
+            operatorType: 'HashAggregationOperator',
+            engineOperator: 'HASH_GROUP_BY',
+            getOutputWall: '10.00ms',
+            inputPositions: 15_000,
+            outputPositions: 3,
+            estimatedPositions: 7_000,
+          },
+          {
+            operatorType: 'TaskOutputOperator',
+            engineOperator: 'RESULT_COLLECTOR',
+            inputPositions: 3,
+            outputPositions: 3,
+          },
+        ]),
+      ],
+      { totalTasks: 1, totalSplits: 1, totalCpuTime: '40.00ms', outputPositions: 3, outputDataSize: '120B' },
+    ),
+  ]),
+}
+
+function apiOf(body: (asOf: string | undefined) => Partial<QueryInfo>, events = 3): Router {
+  const { api } = runningQuery(events, body)
+  return api
+}
+
+/** A plan of a thousand stages: each tenth stage reads the ten before it. */
+function thousandStages(): StageInfo {
+  const tens = Array.from({ length: 100 }, (_, ten) =>
+    stageBody(
+      `q.${ten + 1}`,
+      Array.from({ length: 9 }, (_, one) => {
+        const id = 101 + ten * 9 + one
+        return stageBody(`q.${id}`, [], [taskBody(`q.${id}.0`, [{ outputPositions: id }])], { outputPositions: id })
+      }),
+    ),
+  )
+  return stageBody('q.0', tens)
+}
+
+/**
+ * A running query whose elapsed time grows with each request.
+ * @param events the number of its events
+ * @param body of the query, by the parameter asOf
+ */
+function runningQuery(
+  events: number,
+  body: (asOf: string | undefined) => Partial<QueryInfo> = () => ({ query: 'SELECT the_text' }),
+): { readonly api: Router; readonly requests: () => number } {
+  const api = express.Router()
+  let requests = 0
+  api.get('/v1/query/q', (request, response) => {
+    requests++
+    const { asOf } = request.query
+    const shown = queryBody('q', body(typeof asOf === 'string' ? asOf : undefined))
+    response.json({ ...shown, queryStats: { ...shown.queryStats, elapsedTime: `${requests}.00s` } })
+  })
+  api.get('/v1/query/q/events', (request, response) => {
+    const { after, limit } = request.query
+    const from = Number(after ?? 0)
+    const length = Math.max(0, Math.min(Number(limit), events - from))
+    response.json(Array.from({ length }, (_, index) => eventBody(from + index + 1, from + index + 1 === events)))
+  })
+  return { api, requests: () => requests }
+}
+
+function eventBody(sequence: number, isLast: boolean) {
+  return {
+    sequence,
+    type: isLast ? 'quipu.query.failed.v4' : 'quipu.query.progressed.v1',
+    time: new Date(Date.UTC(2026, 10, 21, 21, 44, 46) + sequence * 10).toISOString(),
+    data: { number: sequence },
+  }
+}
