@@ -18,10 +18,10 @@ describe.runIf(hasChromium('nothing looks at the lists'))('The lists of the cons
     await browser.withPage('/ui', api, async (page) => {
       await page.getByText('1,200 queries (1,000 FINISHED, 200 FAILED)').waitFor()
       await page.getByText('More filters').click()
-      await page.getByLabel('App').fill('dbt')
-      await page.getByLabel('Error').fill('COLUMN_NOT_FOUND')
+      await page.getByLabel('App', { exact: true }).fill('dbt')
+      await page.getByLabel('Error', { exact: true }).fill('COLUMN_NOT_FOUND')
       await page.getByLabel('Created since').fill('2026-11-21T21:44')
-      await page.getByLabel('State').selectOption('FAILED')
+      await page.getByLabel('State', { exact: true }).selectOption('FAILED')
       await page.getByRole('button', { name: 'Filter', exact: true }).click()
       const filters = { state: 'FAILED', app: 'dbt', error: 'COLUMN_NOT_FOUND', since: expect.stringMatching(/Z$/) }
       await vi.waitFor(() => expect(asked()).toMatchObject(filters), waiting)

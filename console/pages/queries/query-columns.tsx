@@ -14,15 +14,6 @@ export const queryColumns: readonly Column<QueryListItem>[] = [
   },
   stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
   { id: 'user', title: 'User', value: (query) => query.session.user },
-  { id: 'source', title: 'Source', value: (query) => query.session.source },
-  {
-    id: 'app',
-    title: 'App',
-    explanation: 'Program behind the query and its object, as the client says: a dashboard, a model, a DAG',
-    value: (query) => [query.app, query.appObject].filter(Boolean).join(': '),
-  },
-  { id: 'group', title: 'Resource group', value: (query) => query.resourceGroupId.join(' › ') },
-  { id: 'error', title: 'Error', value: (query) => query.errorCode?.name },
   {
     id: 'created',
     title: 'Created',
@@ -35,6 +26,25 @@ export const queryColumns: readonly Column<QueryListItem>[] = [
     explanation: 'Time from the creation of the query to its end, or to now',
     of: (query) => query.queryStats.elapsedTime,
   }),
+  {
+    id: 'statement',
+    title: 'Statement',
+    value: (query) => query.query,
+    cell: (query) => (
+      <span className="statement" title={query.query}>
+        {query.query}
+      </span>
+    ),
+  },
+  {
+    id: 'app',
+    title: 'App',
+    explanation: 'Program behind the query and its object, as the client says: a dashboard, a model, a DAG',
+    value: (query) => [query.app, query.appObject].filter(Boolean).join(': '),
+  },
+  { id: 'source', title: 'Source', value: (query) => query.session.source },
+  { id: 'group', title: 'Resource group', value: (query) => query.resourceGroupId.join(' › ') },
+  { id: 'error', title: 'Error', value: (query) => query.errorCode?.name },
   durationColumn({
     id: 'cpu',
     title: 'CPU',
@@ -53,14 +63,4 @@ export const queryColumns: readonly Column<QueryListItem>[] = [
     explanation: 'Rows of the result',
     of: (query) => query.queryStats.outputPositions,
   }),
-  {
-    id: 'statement',
-    title: 'Statement',
-    value: (query) => query.query,
-    cell: (query) => (
-      <span className="statement" title={query.query}>
-        {query.query}
-      </span>
-    ),
-  },
 ]
