@@ -20,7 +20,11 @@ try {
   await page.screenshot({ path: `${pictures}ui-query.png`, clip: { x: 0, y: 0, width: 1100, height: 640 } })
   await page.goto(`${server.base}/ui/query/${listed[0].queryId}?tab=graph`)
   await page.getByText('Operators', { exact: true }).last().click()
-  await page.getByRole('region', { name: 'Graph of operators' }).getByText('LookupJoin').first().waitFor({ timeout: 120_000 })
+  await page
+    .getByRole('region', { name: 'Graph of operators' })
+    .getByText('LookupJoin')
+    .first()
+    .waitFor({ timeout: 120_000 })
   await page.screenshot({ path: `${pictures}ui-graph.png` })
   await page.goto(`${server.base}/ui/sql`)
   const editor = page.getByRole('textbox', { name: 'SQL statement' })

@@ -62,7 +62,11 @@ export function outputsOf({
         : [
             {
               name,
-              sources: sources.map((source) => ({ source, indirect: [], ...(lineage && { direct: 'IDENTITY' as const }) })),
+              sources: sources.map((source) => ({
+                source,
+                indirect: [],
+                ...(lineage && { direct: 'IDENTITY' as const }),
+              })),
             },
           ],
     ),

@@ -23,7 +23,8 @@ it('the session cookie is accepted for exactly the resources that the page reque
     '/v1/status',
   ])
   for (const path of asked) expect(tokenAt(path), path).toBe('secret')
-  for (const path of ['/v1/task', '/v1/stage/q.1/mac', '/v1/system/rebuilt']) expect(tokenAt(path), path).toBeUndefined()
+  for (const path of ['/v1/task', '/v1/stage/q.1/mac', '/v1/system/rebuilt'])
+    expect(tokenAt(path), path).toBeUndefined()
 })
 
 function tokenAt(path: string): string | undefined {
