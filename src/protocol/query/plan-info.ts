@@ -1,6 +1,6 @@
 import { estimatePlan } from '../../coordinator/query/statistics/plan-estimates.ts'
 import type { KnownQuery } from '../../coordinator/query/stream/state.ts'
-import type { PlanNode } from '../../planner/planned-statement.ts'
+import type { PlanOutline } from '../../coordinator/query/stream/events.ts'
 import { outputsOf } from '../../readmodels/queries/columns-read.ts'
 import type { PlanNodeInfo, QueryInfo } from '../info/wire-schemas.ts'
 
@@ -10,7 +10,7 @@ type Planned = NonNullable<KnownQuery['planned']>
 export function planInfo({ outline, stages }: Planned): PlanNodeInfo | undefined {
   if (!outline) return undefined
   const estimates = estimatePlan(outline, stages)
-  const shown = (node: PlanNode): PlanNodeInfo => ({
+  const shown = (node: PlanOutline): PlanNodeInfo => ({
     name: node.name,
     details: node.details,
     layout: node.layout,
