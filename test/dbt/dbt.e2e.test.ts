@@ -65,6 +65,7 @@ const expected: Readonly<Record<string, readonly unknown[]>> = {
     [3, '小林', 1, '-5.25'],
     [4, 'Zoë', 0, '0.00'],
   ],
+  'SELECT * FROM totals': [[2, 3, '100023.49']],
   'SELECT name FROM nations WHERE nationkey = 6': [['FRANCE']],
 }
 
@@ -82,7 +83,7 @@ describe.runIf(python)('dbt-core with dbt-trino', () => {
         [project, target, 'build', 'build', 'docs generate'],
         { QUIPU_HOST: hostname, QUIPU_PORT: port },
       )
-      expect(stdout, stderr).toMatch(/^build: done, 27 steps\nbuild: done, 27 steps\ndocs generate: done, 0 steps\n$/)
+      expect(stdout, stderr).toMatch(/^build: done, 28 steps\nbuild: done, 28 steps\ndocs generate: done, 0 steps\n$/)
 
       const headers = { ...trinoHeaders, 'x-trino-catalog': target, 'x-trino-schema': 'proof' }
       for (const [sql, rows] of Object.entries(expected)) {
