@@ -20,6 +20,8 @@ const REFUSED: readonly (readonly [sql: string, error: string])[] = [
   ["FOR TIMESTAMP AS OF TIMESTAMP '2999-01-01 01:02:03.1200 Asia/Kathmandu'", "INVALID_ARGUMENTS: line 1:17: Pointer value '2999-01-01 01:02:03.1200 Asia/Kathmandu' is not in the past"], // prettier-ignore
   ["FOR TIMESTAMP AS OF TIMESTAMP '1970-01-01 00:00:00 UTC'", 'INVALID_ARGUMENTS: No version history table default.t at or before 1970-01-01T00:00:00Z'], // prettier-ignore
   ["FOR TIMESTAMP AS OF DATE '2020-01-01' + INTERVAL '300000' YEAR", 'INVALID_ARGUMENTS: line 1:55: The date is out of range'], // prettier-ignore
+  ["FOR TIMESTAMP AS OF now() + INTERVAL '2147483647' MONTH", 'INVALID_ARGUMENTS: line 1:43: The date is out of range'], // prettier-ignore
+  ["FOR TIMESTAMP AS OF DATE '290000-01-01'", "INVALID_ARGUMENTS: line 1:17: Pointer value 'day 105200797' is not in the past"], // prettier-ignore
   ['FOR VERSION AS OF 99', 'INVALID_ARGUMENTS: Iceberg snapshot ID does not exists: 99'],
   ["FOR VERSION AS OF 'main'", 'INVALID_ARGUMENTS: Cannot find snapshot with reference name: main'],
   ["FOR VERSION AS OF DATE '2022-01-01'", 'NOT_SUPPORTED: Unsupported type for table version: date'],

@@ -1,3 +1,4 @@
+import { EngineError } from '../../src/shared/engine-error.ts'
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { TableRead } from '../../src/planner/planned-statement.ts'
 import { READ_ONLY, type ConnectorTable } from '../../src/connectors/spi/connector.ts'
@@ -65,7 +66,12 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     catalogs: () => ['memory'],
     schemas: () => Promise.resolve(['default']),
     tables: () => Promise.resolve([...tables.values()].map(({ schema, table, kind }) => ({ schema, table, kind }))),
-    table: (_, __, name, at) => Promise.resolve(at?.kind === 'version' ? versions.get(`${name} ${at.version}`) : tables.get(name)), // prettier-ignore
+    async table(_, __, name, at) {
+      if (at?.kind !== 'version') return tables.get(name)
+      const version = versions.get(`${name} ${at.version}`)
+      if (version) return version
+      throw new EngineError('INVALID_ARGUMENTS', `Iceberg snapshot ID does not exists: ${at.version}`)
+    },
     statistics: () => Promise.resolve({}),
     abilities: () => ({ ...READ_ONLY, insert: true, rowChanges: true, snapshots: true, materializedViews: true }),
   }

@@ -6,8 +6,12 @@ import { trimmed } from '../../duckdb/blanks.ts'
 const PICOS_PER_SECOND = 1_000_000_000_000n
 export const PICOS_PER_DAY = 86_400n * PICOS_PER_SECOND
 
+/** Years beyond this have no days that fit Trino's DATE, a signed number of 32 bits. */
+const MAX_YEAR = 5_881_580
+
 /** Days since 1970-01-01 of a day in the proleptic Gregorian calendar; undefined if there is no such day. */
 function epochDay(year: number, month: number, day: number): bigint | undefined {
+  if (Math.abs(year) > MAX_YEAR) return undefined
   if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return undefined
   const y = month <= 2 ? year - 1 : year
   const era = Math.floor(y / 400)

@@ -23,8 +23,11 @@ export interface TableName {
 /** The catalogs' answers for all objects that a statement names. From here on nothing is asynchronous. */
 export interface ResolvedMetadata {
   table(name: TableName): ResolvedTable | undefined
-  /** A version of a table, with the columns that it had then. */
-  tableAt(name: TableName, at: TablePoint): ConnectorTable | undefined
+  /**
+   * A version of a table, with the columns that it had then; the connector's error if it has no such version. The
+   * caller throws that error only for users that may read the table.
+   */
+  tableAt(name: TableName, at: TablePoint): ConnectorTable | EngineError | undefined
   /** Whether older versions of the catalog's tables can be read. */
   hasVersions(catalog: string): boolean
   hasCatalog(catalog: string): boolean
@@ -89,7 +92,7 @@ export async function resolve(
 ): Promise<ResolvedMetadata> {
   const tables = new Map<string, Promise<ResolvedTable | undefined>>()
   const found = new Map<string, ResolvedTable>()
-  const versions = new Map<string, ConnectorTable>()
+  const versions = new Map<string, ConnectorTable | EngineError>()
   const walked = new Set<string>()
   const schemas = new Map<string, readonly string[]>()
   const catalogs = new Set(metadata.catalogs())
@@ -120,7 +123,10 @@ export async function resolve(
     const key = versionKey(name, at)
     // The version of a view is ignored, as in Trino.
     if (!today || today.view || !hasVersions(catalog) || versions.has(key)) return
-    const version = await metadata.table(catalog, schema, table, at)
+    const version = await metadata.table(catalog, schema, table, at).catch((error: unknown) => {
+      if (error instanceof EngineError) return error
+      throw error
+    })
     if (version) versions.set(key, version)
   }
 

@@ -17,6 +17,16 @@ const NO_COLUMNS: Scope = { fields: [], parent: undefined, boundary: true }
  * Source: Trino 476, StatementAnalyzer.extractTableVersion and validateVersionPointer.
  */
 export function analyzePeriod(context: AnalysisContext, period: QueryPeriod): ConstantExpr | undefined {
+  try {
+    return constantOf(context, period)
+  } catch (error) {
+    // `Date` and BigInt throw it for a moment that they cannot hold.
+    if (!(error instanceof RangeError)) throw error
+    throw errorAt(context, period, 'INVALID_ARGUMENTS', 'Pointer value is out of range')
+  }
+}
+
+function constantOf(context: AnalysisContext, period: QueryPeriod): ConstantExpr | undefined {
   const { expr } = analyzeExpression(context, period.end, NO_COLUMNS)
   if (expr.kind === 'constant' && expr.parameter !== undefined && expr.value === null) return undefined
   const isTime = period.rangeType === 'TIMESTAMP'

@@ -52,8 +52,8 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
     if (table.queryPeriod !== undefined) context.warnings.push(VERSION_IGNORED)
     return analyzeView(context, table, found, name)
   }
-  if (found.about !== undefined) return aboutTable(context, { ...name, table: found.about }, scanTable(context, name, found, relation)) // prettier-ignore
   const read = table.queryPeriod === undefined ? found : versionOf(context, table, name, found)
+  if (found.about !== undefined) return aboutTable(context, { ...name, table: found.about }, scanTable(context, name, found, relation)) // prettier-ignore
   const scan = scanTable(context, name, read, relation)
   if (read === found) return withPolicies(context, table, name, scan)
   const { version } = read
@@ -79,11 +79,15 @@ function versionOf(context: AnalysisContext, table: Table, name: TableName, toda
   const value = analyzePeriod(context, period)
   // DESCRIBE does not know the value of a parameter.
   if (value === undefined) return today
-  if (!context.metadata.hasVersions(name.catalog)) {
+  if (!context.metadata.hasVersions(name.catalog) || today.about !== undefined) {
     throw errorAt(context, period, 'NOT_SUPPORTED', 'This connector does not support versioned tables')
   }
   const version = context.metadata.tableAt(name, pointOf(context, period, value))
   if (version === undefined) throw missingTable(context, table, name)
+  if (version instanceof EngineError) {
+    context.access?.checkSelect(name, new Set())
+    throw version
+  }
   return version
 }
 

@@ -177,10 +177,12 @@ async function showColumns(input: StatementInput, node: ShowColumns): Promise<Ro
     throw errorAt(input, node, 'TABLE_NOT_FOUND', `Table '${shownName(name)}' does not exist`)
   }
   const access = accessOf(input.session)
-  access?.checkShowColumns(name)
+  // A table about another one (`"t$history"`) is read with the rights on that table.
+  access?.checkShowColumns({ ...name, table: table.about ?? name.table })
   const isLikely = likely(node)
   const shown = visibleColumns(table).filter(
-    (column) => isLikely(column.name) && access?.showsColumn(name, column.name) !== false,
+    (column) =>
+      isLikely(column.name) && (table.about !== undefined || access?.showsColumn(name, column.name) !== false),
   )
   const rows = shown.map(({ name: column, type, partitionKey, comment }) => {
     return [column, shownType(type), partitionKey === true ? PARTITION_KEY : '', comment ?? '']

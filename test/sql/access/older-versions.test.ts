@@ -67,4 +67,13 @@ describe('Access rules on older versions of a table', { timeout: 300_000 }, () =
     const rule = under({ filter: "region = 'eu'" })
     expect(await runner.outcome(`SELECT id FROM ${version}`, rule)).toMatch(/^COLUMN_NOT_FOUND: .*Invalid row filter/)
   })
+
+  it('tell only users that may read the table which versions it has', async () => {
+    const reading = 'SELECT 1 FROM t FOR VERSION AS OF 77'
+    const none = 'INVALID_ARGUMENTS: Iceberg snapshot ID does not exists: 77'
+    expect(await runner.outcome(reading, under({}))).toBe(none)
+    expect(await runner.outcome(reading, under({ privileges: [] }))).toBe(
+      'PERMISSION_DENIED: Access Denied: Cannot select from table memory.default.t',
+    )
+  })
 })
