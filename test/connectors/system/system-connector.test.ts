@@ -386,3 +386,31 @@ it('The table system.metadata.table_comments contains the comments of tables', a
     { catalog_name: 'shop', schema_name: 's', table_name: 'orders', comment: 'what was sold' },
   ])
 })
+
+it('The table system.metadata.materialized_views lists all views if one of their tables cannot be read', async () => {
+  const source = { catalog: 'shop', schema: 's', snapshot: '1' }
+  const viewOver = (table: string): ConnectorTable => ({
+    ...shopTables[1]!,
+    table: `of_${table}`,
+    kind: 'TABLE',
+    materialized: { stored: { refreshedAt: 0, sources: [{ ...source, table }] } },
+  })
+  const views = [viewOver('orders'), viewOver('broken')]
+  const connector: Connector = {
+    ...shop,
+    abilities: { ...READ_ONLY, materializedViews: true },
+    listTables: async () => views,
+    async getTable(schema, table) {
+      if (table === 'broken') throw new Error('a file of the table is damaged')
+      return views.find((one) => one.table === table) ?? { ...shopTables[0]!, snapshot: '1' }
+    },
+  }
+  const system = withSystemCatalog(createCatalogs(new Map([['shop', connector]])), () => all).get('system')!
+  const splits = await system.listSplits({ schema: 'metadata', table: 'materialized_views' })
+  const [loaded] = await system.loadSplits!(splits, ['name', 'freshness'], ada)
+  const { rows: listed } = loaded!.data as { readonly rows: readonly (readonly unknown[])[] }
+  expect(listed.map((row) => row.filter((value) => value !== null))).toEqual([
+    ['of_orders', 'FRESH'],
+    ['of_broken', 'STALE'],
+  ])
+})
