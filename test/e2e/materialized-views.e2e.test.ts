@@ -90,6 +90,19 @@ const story: readonly (readonly [sql: string, answer: unknown])[] = [
   ['REFRESH MATERIALIZED VIEW z', ['REFRESH MATERIALIZED VIEW', 1]],
   ['SELECT * FROM z FOR VERSION AS OF 99', [[7]]],
   ['CREATE MATERIALIZED VIEW c AS SELECT query_id FROM system.runtime.queries', 'CREATE MATERIALIZED VIEW'],
+  // The stored rows are no longer those of the query, although no table has changed.
+  ['CREATE VIEW changing AS SELECT 1 AS x', 'CREATE VIEW'],
+  ['CREATE MATERIALIZED VIEW above AS SELECT x FROM changing', 'CREATE MATERIALIZED VIEW'],
+  ['REFRESH MATERIALIZED VIEW above', ['REFRESH MATERIALIZED VIEW', 1]],
+  ['CREATE OR REPLACE VIEW changing AS SELECT 2 AS x', 'CREATE VIEW'],
+  ['REFRESH MATERIALIZED VIEW above', ['REFRESH MATERIALIZED VIEW', 1]],
+  ['REFRESH MATERIALIZED VIEW above', ['REFRESH MATERIALIZED VIEW', 0]],
+  ['SELECT * FROM above', [[2]]],
+  ...['now()', 'current_timestamp', 'random()', 'array_agg(uuid())'].flatMap((value): typeof story => [
+    [`CREATE OR REPLACE MATERIALIZED VIEW above AS SELECT ${value} AS x`, 'CREATE MATERIALIZED VIEW'],
+    ['REFRESH MATERIALIZED VIEW above', ['REFRESH MATERIALIZED VIEW', 1]],
+    ['REFRESH MATERIALIZED VIEW above', ['REFRESH MATERIALIZED VIEW', 1]],
+  ]),
   ['DROP TABLE t', 'DROP TABLE'],
   ['SELECT * FROM h', "INVALID_VIEW: Failed analyzing stored view 'memory.default.h': line 3:3: Table 'memory.default.t' does not exist"], // prettier-ignore
 ]

@@ -71,7 +71,11 @@ export function manifestTable(
     case 'materializedView': {
       const { definition, id, stored } = content
       const { gracePeriodMillis } = definition
-      const rows = stored && { refreshedAt: stored.refreshedAt, sources: stored.sources }
+      const rows = stored && {
+        refreshedAt: stored.refreshedAt,
+        sources: stored.sources,
+        ...(stored.query !== undefined && { query: stored.query }),
+      }
       return {
         schema,
         table,

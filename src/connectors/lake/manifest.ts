@@ -138,6 +138,8 @@ const materializedViewSchema = z.object({
       /** @see MaterializedView.stored */
       refreshedAt: z.number(),
       sources: z.array(sourceTableSchema),
+      /** @see MaterializedView.stored */
+      query: z.string().optional(),
     })
     .optional(),
   ...visibility,

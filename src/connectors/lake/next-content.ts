@@ -226,7 +226,7 @@ function sameMaterializedView(
 function refreshed(
   content: MaterializedViewContent,
   { queryId, files }: PreparedWrite,
-  { startedAt, sources }: Extract<TableChange, { kind: 'refreshMaterializedView' }>,
+  { startedAt, sources, query }: Extract<TableChange, { kind: 'refreshMaterializedView' }>,
   at: { readonly version: number; readonly folder: string; readonly duckdbType: (type: string) => string },
 ): MaterializedViewContent {
   const parts = newTableParts(newColumns(content.definition.columns, at.duckdbType))
@@ -238,7 +238,7 @@ function refreshed(
     removals: [],
     changedAt: at.version,
   }
-  return { ...content, stored: { table, refreshedAt: startedAt, sources } }
+  return { ...content, stored: { table, refreshedAt: startedAt, sources, ...(query !== undefined && { query }) } }
 }
 
 function withComment<T extends { comment?: string | undefined }>(object: T, text: string | undefined): T {

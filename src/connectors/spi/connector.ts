@@ -226,6 +226,11 @@ export interface MaterializedView {
     readonly refreshedAt: number
     /** The tables that the rows were made from. */
     readonly sources: readonly SourceTable[]
+    /**
+     * A digest of the query that made the rows, as it was analyzed: it changes with the text of views that the query
+     * reads, with the rules for the owner, and with the time if the query uses it. Older manifests do not have it.
+     */
+    readonly query?: string | undefined
   }
 }
 

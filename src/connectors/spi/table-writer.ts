@@ -188,6 +188,8 @@ const tableChangeSchema = z.discriminatedUnion('kind', [
     startedAt: z.number(),
     /** The tables that the rows are made from. */
     sources: z.array(sourceTableSchema),
+    /** @see MaterializedView.stored */
+    query: z.string().optional(),
   }),
   /** The rows have `changeColumns`, then the columns of the table. */
   z.object({

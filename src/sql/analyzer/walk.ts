@@ -269,6 +269,17 @@ function literalsKey({ type, literals }: LiteralsExpr): string {
   return `${typeName(type)}${JSON.stringify(literals, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))}`
 }
 
+/** The text of a tree. @param replace the value to write for a property that is no type, function or operator */
+export function treeText(tree: Subquery | RelationNode, replace: (name: string, value: unknown) => unknown): string {
+  return JSON.stringify(tree, (name, value: unknown) => {
+    if (name === 'type' && typeof value === 'object') return typeName(value as SqlType)
+    if (name === 'function') return (value as ResolvedFunction).name
+    if (name === 'operator' && typeof value === 'object') return undefined
+    if (typeof value === 'bigint') return `${value}n`
+    return replace(name, value)
+  })
+}
+
 /**
  * The key of a query. Its own columns are numbered by their order, since their ids are arbitrary. A volatile query
  * equals only itself.
@@ -282,11 +293,7 @@ function queryKey(query: Subquery): string {
   const order = new Map<ColumnId, number>()
   const key = changes
     ? String(queryNumber++)
-    : JSON.stringify(query, (name, value: unknown) => {
-        if (name === 'type' && typeof value === 'object') return typeName(value as SqlType)
-        if (name === 'function') return (value as ResolvedFunction).name
-        if (name === 'operator' && typeof value === 'object') return undefined
-        if (typeof value === 'bigint') return `${value}n`
+    : treeText(query, (_, value) => {
         if (typeof value !== 'number' || !own.has(value)) return value
         if (!order.has(value)) order.set(value, order.size)
         return `own ${order.get(value)}`

@@ -1,12 +1,16 @@
+import { hash } from 'node:crypto'
 import type { ConnectorTable, SourceTable } from '../../connectors/spi/connector.ts'
 import { freshnessOf } from '../../connectors/spi/freshness.ts'
 import type { MaterializedViewDefinition, TableChange } from '../../connectors/spi/table-writer.ts'
+import { accessDenied, shownName } from '../access-control.ts'
 import { analyzeParameters, NO_TABLES, type QueryAnalysis } from '../analyzer/analyze.ts'
 import { errorAt } from '../analyzer/context.ts'
 import { lineageOf } from '../analyzer/lineage.ts'
+import type { TableName } from '../analyzer/resolve.ts'
 import type { RelationNode } from '../analyzer/tree.ts'
-import { someNode } from '../analyzer/walk.ts'
+import { someNode, treeText } from '../analyzer/walk.ts'
 import { boundRows, resultColumn } from '../bound-rows.ts'
+import type { SessionContext } from '../session.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { IntervalLiteral } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
@@ -117,7 +121,10 @@ async function drop(input: StatementInput, node: DropMaterializedView): Promise<
   })
 }
 
-/** The rows are those of the view's query, as its owner may see them. Nothing is done for a view that is fresh. */
+/**
+ * The rows are those of the view's query, as its owner may see them. Nothing is done for a view that is fresh if its query
+ * is still the same.
+ */
 async function refresh(
   input: StatementInput,
   node: RefreshMaterializedView,
@@ -127,6 +134,9 @@ async function refresh(
   const view = found!
   const analysis = await analyze(queryOfRefresh(node))
   allow(input, name.catalog, needed(node))
+  const session = sessionOfRefresh(input.session, view)
+  refuseRowsForUser(input, name, view.view!.owner!, analysis.node)
+  const query = input.budget.run(() => digestOf(analysis.node, session))
   const change: TableChange = {
     kind: 'refreshMaterializedView',
     schema: name.schema,
@@ -134,18 +144,55 @@ async function refresh(
     version: view.version ?? 1,
     startedAt: input.session.startTimeMillis,
     sources: sourcesOf(analysis.node),
+    query,
   }
   const targets = view.columns.map(({ name: own, type, nullable }, source) => ({ name: own, type: parseTypeText(type), source, nullable })) // prettier-ignore
-  const settled = await isFresh(input, view)
+  const settled = view.materialized?.stored?.query === query && (await isFresh(input, view))
   return {
     ...definition(name.catalog, 'REFRESH MATERIALIZED VIEW', change, { settled }),
     queryType: 'INSERT',
     columns: [resultColumn('rows', BIGINT, input.session)],
     writes: targets.map((target) => target.name),
     warnings: analysis.warnings,
-    source: boundRows(storedRows(analysis, targets), input.session),
+    source: boundRows(storedRows(analysis, targets), session),
   }
 }
+
+/** The session in which the query of a refresh runs: that of the owner. The groups of another user are not known. */
+function sessionOfRefresh(session: SessionContext, { view }: ConnectorTable): SessionContext {
+  const owner = view!.owner!
+  return owner === session.user ? session : { ...session, user: owner, groups: [] }
+}
+
+/**
+ * The rows of system tables are listed for the user of the statement. The owner may not see all rows that another user
+ * sees there.
+ * @throws EngineError PERMISSION_DENIED
+ */
+function refuseRowsForUser(input: StatementInput, name: TableName, owner: string, node: RelationNode): void {
+  if (owner === input.session.user) return
+  someNode(node, (one) => {
+    if (one.kind === 'scan' && (one.catalog === 'system' || one.schema === 'information_schema')) {
+      const table = shownName(one)
+      const message = `Cannot refresh materialized view ${shownName(name)}: it reads ${table}, which has other rows for each user; its owner '${owner}' can refresh it`
+      throw accessDenied(message)
+    }
+    return false
+  })
+}
+
+/** @see MaterializedView.stored */
+function digestOf(node: RelationNode, { startTimeMillis, timeZone, groups }: SessionContext): string {
+  const isNew = someNode(node, (one) => one.kind === 'call' && (!one.function.deterministic || TIMES.has(one.function.name))) // prettier-ignore
+  const text = treeText(node, (property, value) => (OF_TODAY.has(property) ? undefined : value))
+  return hash('sha256', JSON.stringify([text, timeZone, groups, ...(isNew ? [startTimeMillis] : [])]))
+}
+
+/** Functions of the time of the statement. Their forms without parentheses are constants in the tree. */
+const TIMES = new Set(['now', 'current_timestamp', 'localtimestamp', 'current_date', 'current_time', 'localtime'])
+
+/** Properties of scans that change with the rows of their tables. */
+const OF_TODAY = new Set(['handle', 'snapshot'])
 
 /** The query of a refresh: the analyzer runs the query of the view for it (`StatementInput.defined`). */
 function queryOfRefresh({ name, span }: RefreshMaterializedView): Query {

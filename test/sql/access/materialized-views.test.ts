@@ -54,6 +54,20 @@ describe('Access rules on materialized views', { timeout: 300_000 }, () => {
     expect(await runner.written(sql, under([owner, filtered]))).toEqual([[2, 'us']])
   })
 
+  it('do not give the owner what only the refreshing user may see', async () => {
+    const owner = { ...OWNER, filter: 'contains(current_groups(), region)' }
+    const rules = [owner, { user: 'ana', table: 'm|listed', privileges: ['UPDATE'] }]
+    const sql = 'REFRESH MATERIALIZED VIEW m'
+    expect(await runner.written(sql, { ...under(rules), groups: ['us'] })).toEqual([])
+    const olga = under([...rules, { user: 'olga', table: 'm', privileges: ['UPDATE'] }], 'olga')
+    expect(await runner.written(sql, { ...olga, groups: ['us'] })).toEqual([[2, 'us']])
+    // The rows of such tables are listed for the user of the statement.
+    await runner.createMaterializedView('listed', 'SELECT id FROM information_schema.t', 'olga', 'rows')
+    expect(await runner.written('REFRESH MATERIALIZED VIEW listed', under(rules))).toBe(
+      denied("Cannot refresh materialized view memory.default.listed: it reads memory.information_schema.t, which has other rows for each user; its owner 'olga' can refresh it"), // prettier-ignore
+    )
+  })
+
   it.each([
     ['DROP MATERIALIZED VIEW m', 'Cannot drop materialized view memory.default.m'],
     ['ALTER MATERIALIZED VIEW m RENAME TO n', 'Cannot rename materialized view from memory.default.m to memory.default.n'], // prettier-ignore

@@ -16,7 +16,8 @@ export function shownCloudEvent(event: Recorded, source: string, seesEnder: Sees
  * The data of an event without the parts that users may not see:
  *
  * - the fragments and the data of splits of a plan, which only a successor needs;
- * - splits and snapshots of tables that only the access rules read, and the sources of a refresh, which include them;
+ * - splits and snapshots of tables that only the access rules read, and the sources and the digest of the query of a
+ *   refresh, which include them;
  * - digests of results and of written files, because the content of a short one can be guessed;
  * - the user that ended a query, unless this reader may see it;
  * - the address of the user that put a cluster into a state;
@@ -39,7 +40,7 @@ export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesE
       ...data,
       prepared: {
         ...data['prepared'],
-        change: without(data['prepared']['change'], 'sources'),
+        change: without(without(data['prepared']['change'], 'sources'), 'query'),
         ...shownFiles(data['prepared']['files']),
       },
     }
