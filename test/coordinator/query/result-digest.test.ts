@@ -48,6 +48,10 @@ describe('The digest of a result', () => {
       rows: 1,
       prepared: { files: [{ path: 'a' }] },
     })
+    const change = { kind: 'refreshMaterializedView', sources: [{ table: 'of_a_rule' }], query: 'ab' }
+    expect(shownData({ type: 'WritePrepared', data: { prepared: { change } } }, seesEnder)).toEqual({
+      prepared: { change: { kind: 'refreshMaterializedView' } },
+    })
     expect(upcastQueryEvent('QueryFinished', 1, { rows: 1 })).toEqual({ rows: 1 })
     expect(upcastQueryEvent('ResultPagesPublished', 2, { pages: [{ rows: 1 }] })).toEqual({ pages: [{ rows: 1 }] })
   })

@@ -40,7 +40,7 @@ export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesE
       ...data,
       prepared: {
         ...data['prepared'],
-        change: without(without(data['prepared']['change'], 'sources'), 'query'),
+        ...shownChange(data['prepared']['change']),
         ...shownFiles(data['prepared']['files']),
       },
     }
@@ -53,6 +53,10 @@ export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesE
   if (type !== 'QueryFailed' || data['endedBy'] === undefined) return data
   const endedBy = endedBySchema.safeParse(data['endedBy'])
   return endedBy.success && seesEnder(endedBy.data) ? data : without(data, 'endedBy')
+}
+
+function shownChange(change: unknown): { readonly change?: unknown } {
+  return isRecord(change) ? { change: without(without(change, 'sources'), 'query') } : {}
 }
 
 function shownFiles(files: unknown): { readonly files?: readonly unknown[] } {
