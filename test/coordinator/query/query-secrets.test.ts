@@ -52,6 +52,17 @@ describe('A sealed submission', () => {
     expect([sealed.includes(MARK), sealed.includes(fingerprint.hash)]).toEqual([false, false])
   })
 
+  it('contains no secret name in the lineage', () => {
+    const name = `https://bob:${MARK}@host`
+    const { secrets } = sealedSubmission(new StatementText(`SELECT n + 1 AS "${name}" FROM t`), session, rest)
+    const source = { source: 'c.s.t.n', direct: 'TRANSFORMATION' as const, indirect: [] }
+    const lineage = { columns: [{ position: 0, name, sources: [source] }], rows: [source] }
+    const sealed = secrets.seal(event('QueryPlanned', 0, { lineage }))
+    expect(sealed).toMatchObject({
+      data: { lineage: { columns: [{ name: '***', sources: [source] }], rows: [source] } },
+    })
+  })
+
   it('drops a tracestate with a secret, and keeps any other', () => {
     const of = (tracestate: string) =>
       sealedSubmission(new StatementText('SELECT 1'), session, { ...rest, tracestate }).created.tracestate

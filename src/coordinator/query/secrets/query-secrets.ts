@@ -210,8 +210,14 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
       warnings: warnings(data.warnings),
       ...(data.outline && { outline: outline(data.outline) }),
       ...(data.fingerprint && { fingerprint: fingerprint(data.fingerprint) }),
+      ...(data.lineage && { lineage: lineage(data.lineage) }),
     }
   }
+
+  const lineage = ({ columns, rows }: NonNullable<Planned['lineage']>): NonNullable<Planned['lineage']> => ({
+    columns: columns.map((column) => ({ ...column, name: named(column.name) })),
+    rows,
+  })
 
   /** Names that are secrets are part of the shape, and a hash would let a reader test guesses. */
   const fingerprint = (made: Fingerprint): Fingerprint => {
