@@ -178,6 +178,12 @@ export class AccessControl {
     return !reads || !restricted.has(column.toLowerCase())
   }
 
+  /** The size of a table counts all its rows, so it is shown only to users who may read all of them. */
+  showsSize(name: ObjectName): boolean {
+    if (!this.#has(name.catalog, 'read-only') || !this.#selects(name, new Set())) return false
+    return this.policies(name)?.filter === undefined
+  }
+
   // ---- Changes
 
   /** @param doing the action in Trino's words: `create schema` */

@@ -139,6 +139,8 @@ export interface CatalogSight {
     name: { readonly catalog: string; readonly schema: string; readonly table: string },
     column: string,
   ): boolean
+  /** Whether the user may know how many rows and bytes a table has. */
+  showsSize(name: { readonly catalog: string; readonly schema: string; readonly table: string }): boolean
 }
 
 export interface ConnectorAbilities {

@@ -160,19 +160,20 @@ async function rowsOf(
     case 'runtime':
       return coordinatorOnly(sources).runtime[table as keyof typeof runtimeTables](asker, columns)
     case 'metadata':
-      return metadataRows(table as keyof typeof metadataTables, { seen, all: catalogs }, wanted, asker.onLeftOut)
+      return metadataRows(table as keyof typeof metadataTables, { seen, all: catalogs }, wanted, asker)
     default:
       return jdbcRows(table as keyof typeof jdbcTables, seen, wanted, asker.onLeftOut)
   }
 }
 
-/** The sizes of a catalog's tables; those of another server are not known. */
-async function sizeRows(connector: Connector, wanted: Wanted): Promise<SystemRow[]> {
+/** The sizes of a catalog's tables. Those that the user may not know are NULL; those of another server are not known. */
+async function sizeRows(connector: Connector, wanted: Wanted, sight: Asker['sight']): Promise<SystemRow[]> {
   if (connector.remote) return []
   const rows: SystemRow[] = []
   for (const { schema, table: name, kind } of await namedTables(connector, wanted, COMMENTED)) {
     if (kind === 'VIEW' || schema === 'information_schema') continue
-    const table = await connector.getTable(schema, name).catch(() => undefined)
+    const isShown = !sight || sight.showsSize({ catalog: connector.catalog, schema, table: name })
+    const table = isShown ? await connector.getTable(schema, name).catch(() => undefined) : undefined
     const sizes = table && (await connector.getStatistics(table.handle).catch(() => undefined))
     rows.push({
       catalog_name: connector.catalog,
@@ -192,7 +193,7 @@ async function metadataRows(
   table: keyof typeof metadataTables,
   { seen: catalogs, all }: { readonly seen: Catalogs; readonly all: Catalogs },
   wanted: Wanted,
-  onLeftOut: OnLeftOut,
+  { onLeftOut, sight }: Pick<Asker, 'onLeftOut' | 'sight'>,
 ): Promise<SystemRow[]> {
   switch (table) {
     case 'catalogs':
@@ -224,7 +225,7 @@ async function metadataRows(
       return overCatalogs(catalogs, wanted, {
         column: COMMENTED.catalog,
         onLeftOut,
-        rowsOf: (connector) => sizeRows(connector, wanted),
+        rowsOf: (connector) => sizeRows(connector, wanted, sight),
       })
     case 'materialized_views':
       return overCatalogs(catalogs, wanted, {

@@ -41,6 +41,7 @@ async function tablesWith(condition: TextCondition): Promise<string[]> {
     showsSchema: () => true,
     showsTable: (name: { readonly table: string }) => name.table !== 'hidden',
     showsColumn: (_: object, name: string) => name !== 'masked',
+    showsSize: () => true,
   }
   const [split] = await lake.loadSplits!(splits, ['table_name', 'column_name'], { ...askerNamed('ada'), sight })
   return (split!.data['rows'] as string[][]).map((row) => row[2]!)

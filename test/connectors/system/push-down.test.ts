@@ -55,6 +55,7 @@ function withoutTable(connector: Connector, hidden: string): Connector {
       showsSchema: () => true,
       showsTable: ({ table }) => table !== hidden,
       showsColumn: (_, column) => column !== 'c1',
+      showsSize: () => true,
     },
   })
 }

@@ -2,7 +2,13 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import type { Catalogs } from '../../../src/connectors/spi/catalogs.ts'
-import { READ_ONLY, type Connector, type ConnectorTable } from '../../../src/connectors/spi/connector.ts'
+import {
+  READ_ONLY,
+  type Asker,
+  type CatalogSight,
+  type Connector,
+  type ConnectorTable,
+} from '../../../src/connectors/spi/connector.ts'
 import {
   withSystemCatalog,
   type RuntimeSources,
@@ -12,6 +18,9 @@ import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
 import { historyTables } from '../../../src/readmodels/history/tables.ts'
+import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
+import { readRules } from '../../../src/security/rules/read-rules.ts'
+import { accessOf } from '../../../src/sql/access-control.ts'
 import { askerNamed } from '../../support/asker.ts'
 
 const ada = askerNamed('ada')
@@ -100,12 +109,18 @@ beforeAll(async () => {
 })
 
 /** Reads a table as a fragment does: splits pass through JSON, and a process without sources makes the expression. */
-async function rows(catalog: string, schema: string, table: string, columns?: string[]): Promise<Rows> {
+async function rows(
+  catalog: string,
+  schema: string,
+  table: string,
+  columns?: string[],
+  asker: Asker = ada,
+): Promise<Rows> {
   const connector = catalogs.get(catalog)!
   const described = (await connector.getTable(schema, table))!
   const asked = columns ?? described.columns.flatMap(({ name, hidden }) => (hidden === true ? [] : [name]))
   const planned = JSON.parse(JSON.stringify(await connector.listSplits(described.handle)))
-  const splits = JSON.parse(JSON.stringify(await connector.loadSplits!(planned, asked, ada)))
+  const splits = JSON.parse(JSON.stringify(await connector.loadSplits!(planned, asked, asker)))
   const worker = withSystemCatalog(createCatalogs(new Map([['shop', shop]]))).get(catalog)!
   return duckdb.query(scanText(await worker.tableSource(splits, asked)))
 }
@@ -116,6 +131,40 @@ connectorContract('system', async () => ({
   table: 'catalogs',
   truth: `SELECT * FROM (VALUES ('shop', 'shop', 'lake'), ('system', 'system', 'system')) AS t(catalog_name, connector_id, connector_name)`,
 }))
+
+describe('system.metadata.table_sizes', () => {
+  it('has sizes only of tables of which the user may read all rows', async () => {
+    const sizes = (sight?: CatalogSight) =>
+      rows('system', 'metadata', 'table_sizes', ['table_name', 'row_count'], { ...ada, ...(sight && { sight }) })
+    const shows = () => true
+    const names = { showsCatalog: shows, showsSchema: shows, showsTable: shows, showsColumn: shows }
+    expect(await sizes()).toContainEqual({ table_name: 'orders', row_count: 7 })
+    expect(await sizes({ ...names, showsSize: shows })).toContainEqual({ table_name: 'orders', row_count: 7 })
+    expect(await sizes({ ...names, showsSize: () => false })).toContainEqual({ table_name: 'orders', row_count: null })
+  })
+
+  it('hides sizes from users without SELECT, or under a row filter', () => {
+    const tables = [
+      { table: 'inserted', privileges: ['INSERT'] },
+      { table: 'filtered', privileges: ['SELECT'], filter: 'true' },
+      {
+        table: 'masked',
+        privileges: ['SELECT'],
+        columns: [
+          { name: 'x', mask: '1' },
+          { name: 'y', allow: false },
+        ],
+      },
+      { privileges: ['SELECT'] },
+    ]
+    const objects = objectRulesOf(readRules(JSON.stringify({ tables })))
+    const access = accessOf({ rightsOf: (user) => objects({ user, groups: [] }), user: 'ada' })!
+    const shown = ['inserted', 'filtered', 'masked', 'plain'].map((table) =>
+      access.showsSize({ catalog: 'c', schema: 's', table }),
+    )
+    expect(shown).toEqual([false, false, true, true])
+  })
+})
 
 describe('The system tables', () => {
   const recorded = readFileSync(new URL('../../fixtures/system-tables.tsv', import.meta.url), 'utf8')

@@ -108,7 +108,13 @@ describe('A catalog of a cluster', () => {
     })
     // The rules of this server would hide everything.
     const nothing = () => false
-    const sight = { showsCatalog: nothing, showsSchema: nothing, showsTable: nothing, showsColumn: nothing }
+    const sight = {
+      showsCatalog: nothing,
+      showsSchema: nothing,
+      showsTable: nothing,
+      showsColumn: nothing,
+      showsSize: nothing,
+    }
     expect(await rowsOf([far], 'far.information_schema.schemata', { sight })).toContainEqual(['far', 'of_ana'])
     expect(await rowsOf([far], 'system.jdbc.catalogs', { sight })).toEqual([['far']])
     expect((await rowsOf([far], 'system.jdbc.columns', { sight })).length).toBeGreaterThan(0)
