@@ -5,7 +5,7 @@ import { isRemote } from '../../coordinator/query/stream/remote-routed.ts'
 import { groupOfQuery, remoteOf, writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
 import { clientApp } from '../../readmodels/queries/client-app.ts'
-import { executionStartedAt } from '../../readmodels/queries/rows.ts'
+import { executionStartedAt, fingerprintText } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { QueryInfo } from '../info/wire-schemas.ts'
@@ -78,6 +78,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
     app: behind?.app,
     appObject: behind?.object,
     appUser: behind?.user,
+    fingerprint: fingerprintText(planned?.fingerprint),
     updateCount: finished?.updateCount,
     queuedReason: query.kind === 'QUEUED' ? (queuedReason ?? query.queued?.reason) : undefined,
     queryStats: queryStats(view, context.now),

@@ -292,7 +292,7 @@ function cacheKey(created: KnownQuery['created'], planned: NonNullable<KnownQuer
 }
 
 /** The hash with the version of its algorithm, so that hashes of other versions differ. */
-function fingerprintText(made: NonNullable<KnownQuery['planned']>['fingerprint']): string | null {
+export function fingerprintText(made: NonNullable<KnownQuery['planned']>['fingerprint']): string | null {
   return made ? `v${made.version}-${made.hash}` : null
 }
 
