@@ -93,19 +93,22 @@ function fullName(name: QualifiedName, { catalog, schema }: NameDefaults): strin
   return schema === undefined ? written : `${printName(catalog)}.${printName(schema)}.${written}`
 }
 
+const LITERALS: ReadonlySet<Expression['kind']> = new Set([
+  'NullLiteral',
+  'BooleanLiteral',
+  'LongLiteral',
+  'DecimalLiteral',
+  'DoubleLiteral',
+  'StringLiteral',
+  'BinaryLiteral',
+])
+
 /** The text of a literal, or of a list that may have literals; undefined for all other expressions. */
 function expressionShape(printer: Printer, node: Expression): string | undefined {
+  if (LITERALS.has(node.kind)) return '?'
   switch (node.kind) {
-    case 'NullLiteral':
-    case 'BooleanLiteral':
-    case 'LongLiteral':
-    case 'DecimalLiteral':
-    case 'DoubleLiteral':
-    case 'StringLiteral':
-    case 'BinaryLiteral':
-      return '?'
     case 'ArithmeticUnaryExpression':
-      return expressionShape(printer, node.value) === '?' ? '?' : undefined
+      return isLiteral(node.value) ? '?' : undefined
     case 'InPredicate':
       return inShape(printer, node)
     case 'ArrayConstructor':
@@ -113,6 +116,16 @@ function expressionShape(printer: Printer, node: Expression): string | undefined
     default:
       return undefined
   }
+}
+
+/**
+ * Whether an expression is a literal with any number of signs. It must not make the shape of the operand, because the
+ * printer then makes it again: each level of signs and lists would take twice the time of the level below.
+ */
+function isLiteral(node: Expression): boolean {
+  let unsigned = node
+  while (unsigned.kind === 'ArithmeticUnaryExpression') unsigned = unsigned.value
+  return LITERALS.has(unsigned.kind)
 }
 
 function inShape(printer: Printer, { value, valueList }: InPredicate): string | undefined {

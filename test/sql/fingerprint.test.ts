@@ -101,4 +101,10 @@ describe('The fingerprint of a statement', () => {
       }),
     )
   })
+
+  it('takes no longer for each further level of signs and lists', () => {
+    const levels = 60
+    const { query } = made(`PREPARE p FROM SELECT ${'-ARRAY['.repeat(levels)}- -1${']'.repeat(levels)}`)
+    expect(query).toBe(`PREPARE p FROM SELECT ${'-ARRAY['.repeat(levels)}?${']'.repeat(levels)}`)
+  })
 })
