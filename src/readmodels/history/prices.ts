@@ -1,21 +1,33 @@
 import { z } from 'zod'
 import type { Bind, Dialect } from './dialect.ts'
 
-const price = z.number().min(0)
+/** The database has no text with U+0000. */
+const name = z.string().refine((text) => !text.includes('\0'), 'Has a character that is not allowed in text')
+
+/** The limit keeps the sums of costs finite. */
+const price = z.number().min(0).max(1e15)
+
+/** The times that the database can read. */
+const [FIRST_MS, LAST_MS] = [Date.parse('0001-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59Z')]
 
 const periodSchema = z.strictObject({
   /** The prices hold for queries that were created at or after this. */
-  from: z.iso.datetime({ offset: true }),
+  from: z.iso
+    .datetime({ offset: true })
+    .refine(
+      (text) => Date.parse(text) >= FIRST_MS && Date.parse(text) <= LAST_MS,
+      'Must be from 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z',
+    ),
   cpuSecond: price.default(0),
   terabyteScanned: price.default(0),
   /** An hour of a delegated query's execution, at any cluster that `clusterHours` does not name. */
   clusterHour: price.default(0),
-  clusterHours: z.record(z.string(), price).default({}),
+  clusterHours: z.record(name, price).default({}),
 })
 
 /** The file of prices. */
 export const pricesSchema = z.strictObject({
-  currency: z.string().min(1).max(20),
+  currency: name.min(1).max(20),
   periods: z
     .array(periodSchema)
     .min(1)
