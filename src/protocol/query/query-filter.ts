@@ -14,7 +14,7 @@ const time = z.iso
 
 /** `catalog.schema.table`; a name with a dot is in double quotes. */
 const table = searched.transform((text, context): FilteredTable => {
-  const parts = [...text.matchAll(/(?:^|\.)(?:"((?:[^"]|"")*)"|([^".]+))/gy)]
+  const parts = [...text.matchAll(/(?:^|(?!^)\.)(?:"((?:[^"]|"")*)"|([^".]+))/gy)]
   const names = parts.map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain!.toLowerCase())
   const length = parts.reduce((sum, [part]) => sum + part.length, 0)
   if (names.length !== 3 || length !== text.length)

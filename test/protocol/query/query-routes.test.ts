@@ -359,7 +359,7 @@ describe('GET /v1/query', () => {
       ['cluster=none', []],
     ]
     for (const [query, expected] of cases) expect([query, await ids(query)]).toEqual([query, expected])
-    for (const query of ['table=nation', 'table=a.b.c.d', 'table=', 'until=today', 'app=%00'])
+    for (const query of ['table=nation', 'table=a.b.c.d', 'table=.a.b.c', 'table=', 'until=today', 'app=%00'])
       expect([query, (await get(`/v1/query?${query}`)).status]).toEqual([query, 400])
     const { body } = await get(`/v1/query?app=dbt&state=FINISHED`)
     expect(body[0]).toMatchObject({ app: 'dbt', appObject: 'model.shop.orders', plan: 'local' })
