@@ -125,7 +125,7 @@ function typeRow(type: string): SystemRow {
   }
 }
 
-export type OnLeftOut = Asker['onLeftOut']
+type OnLeftOut = Asker['onLeftOut']
 
 /**
  * Rows over all wanted catalogs. A catalog that cannot be listed has no rows and does not affect the others; the same

@@ -13,7 +13,7 @@ import type { Wanted } from '../spi/scan-conditions.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
 import { historySchema, type HistorySource, type HistoryTables } from './history-schema.ts'
 import { connectorColumns, namedTables, ofTables, wantedOf, withInformationSchema } from './information-schema.ts'
-import { jdbcRows, overCatalogs, type OnLeftOut } from './jdbc-rows.ts'
+import { jdbcRows, overCatalogs } from './jdbc-rows.ts'
 import { jdbcTables } from './jdbc-tables.ts'
 import { metadataTables } from './metadata-tables.ts'
 import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
@@ -166,7 +166,7 @@ async function rowsOf(
   }
 }
 
-/** The sizes of a catalog's tables. Those that the user may not know are NULL; those of another server are not known. */
+/** The sizes of a catalog's tables; NULL if hidden from the user. Tables of another server have no rows. */
 async function sizeRows(connector: Connector, wanted: Wanted, sight: Asker['sight']): Promise<SystemRow[]> {
   if (connector.remote) return []
   const rows: SystemRow[] = []
