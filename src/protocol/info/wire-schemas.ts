@@ -485,7 +485,7 @@ const queryRoute = z.looseObject({
   skipped: z
     .array(z.looseObject({ rule: z.string(), why: z.string() }))
     .optional()
-    .describe('Rules that match the statement, but whose route and fallback could not run it, each with the reason'),
+    .describe('Rules that match the statement, but whose route or fallback cannot run it; `why` is the reason'),
   cluster: z.string().optional().describe('The cluster of the last attempt'),
   remoteQueryId: z.string().optional().describe('The id of the query at that cluster'),
   attempts: count.optional().describe('How often the statement was sent to a cluster'),

@@ -243,7 +243,7 @@ const routedFields = {
     .describe('The bytes that the statement reads here, if a rule asked for them and they are known'),
   skipped: z
     .array(z.object({ rule: z.string(), why: z.string() }))
-    .describe('Rules that match the statement, but whose route and fallback could not run it, each with the reason'),
+    .describe('Rules that match the statement, but whose route or fallback cannot run it; `why` is the reason'),
   fallback: z.boolean().optional().describe('Whether the fallback of the rule was taken'),
 }
 
