@@ -1,5 +1,6 @@
 import type { Column } from './data-table.tsx'
 import { Count, Duration, Size } from './figure.tsx'
+import { Instant } from './instant.tsx'
 import { StateBadge } from './state-badge.tsx'
 import { bytesOf, nanosOf } from './units.ts'
 
@@ -21,6 +22,11 @@ export function sizeColumn<T>({ of, ...head }: Shown<T, string>): Column<T> {
 /** A column of counts. */
 export function countColumn<T>({ of, ...head }: Shown<T, number | undefined>): Column<T> {
   return { ...head, numeric: true, value: of, cell: (row) => <Count of={of(row)} /> }
+}
+
+/** A column of instants. */
+export function instantColumn<T>({ of, ...head }: Shown<T, string | undefined>): Column<T> {
+  return { ...head, value: of, cell: (row) => <Instant iso={of(row)} /> }
 }
 
 /** A column of states. */

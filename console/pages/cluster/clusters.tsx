@@ -4,8 +4,7 @@ import { RequestRefused } from '../../api/request.ts'
 import { setClusterState, useClusters } from '../../api/server.ts'
 import { Confirmed } from '../../parts/confirmed.tsx'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { stateColumn } from '../../parts/figure-columns.tsx'
-import { Instant } from '../../parts/instant.tsx'
+import { instantColumn, stateColumn } from '../../parts/figure-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 
 /** What each state means for new statements. */
@@ -26,12 +25,7 @@ const columns: readonly Column<ClusterInfo>[] = [
   stateColumn({ id: 'health', title: 'Health', of: (cluster) => cluster.health }),
   { id: 'reason', title: 'Reason', value: (cluster) => cluster.reason },
   { id: 'by', title: 'By', value: (cluster) => cluster.by },
-  {
-    id: 'since',
-    title: 'Since',
-    value: (cluster) => cluster.since,
-    cell: (cluster) => <Instant iso={cluster.since} />,
-  },
+  instantColumn({ id: 'since', title: 'Since', of: (cluster) => cluster.since }),
   {
     id: 'running',
     title: 'Running',

@@ -3,8 +3,7 @@ import type { NodeInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { drainWorker, useNodes } from '../../api/server.ts'
 import { Confirmed } from '../../parts/confirmed.tsx'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { countColumn, durationColumn, stateColumn } from '../../parts/figure-columns.tsx'
-import { Instant } from '../../parts/instant.tsx'
+import { countColumn, durationColumn, instantColumn, stateColumn } from '../../parts/figure-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { shownSize } from '../../parts/units.ts'
 
@@ -50,12 +49,7 @@ const columns: readonly Column<NodeInfo>[] = [
     value: (node) => node.recentFailures,
     cell: (node) => node.recentFailures.toFixed(1),
   },
-  {
-    id: 'answer',
-    title: 'Last answer',
-    value: (node) => node.lastResponseTime,
-    cell: (node) => <Instant iso={node.lastResponseTime} />,
-  },
+  instantColumn({ id: 'answer', title: 'Last answer', of: (node) => node.lastResponseTime }),
   {
     id: 'failure',
     title: 'Last failure',

@@ -2,6 +2,7 @@ import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
 import { useQueryList } from '../../api/queries.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { durationColumn } from '../../parts/figure-columns.tsx'
+import { queryColumn, userColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { QueryLink } from '../../parts/query-link.tsx'
 import { Section } from '../../parts/section.tsx'
@@ -17,13 +18,8 @@ interface WaitingQuery extends QueryListItem {
 }
 
 const waitingColumns: readonly Column<WaitingQuery>[] = [
-  {
-    id: 'query',
-    title: 'Query',
-    value: (query) => query.queryId,
-    cell: (query) => <QueryLink queryId={query.queryId} />,
-  },
-  { id: 'user', title: 'User', value: (query) => query.session.user },
+  queryColumn,
+  userColumn,
   { id: 'group', title: 'Group', value: groupOf },
   durationColumn({ id: 'waits', title: 'Waits', of: (query) => query.queryStats.queuedTime }),
   {
@@ -42,13 +38,8 @@ const waitingColumns: readonly Column<WaitingQuery>[] = [
 ]
 
 const runningColumns: readonly Column<QueryListItem>[] = [
-  {
-    id: 'query',
-    title: 'Query',
-    value: (query) => query.queryId,
-    cell: (query) => <QueryLink queryId={query.queryId} />,
-  },
-  { id: 'user', title: 'User', value: (query) => query.session.user },
+  queryColumn,
+  userColumn,
   { id: 'group', title: 'Group', value: groupOf },
   durationColumn({ id: 'elapsed', title: 'Elapsed', of: (query) => query.queryStats.elapsedTime }),
   durationColumn({ id: 'cpu', title: 'CPU', of: (query) => query.queryStats.totalCpuTime }),

@@ -1,25 +1,14 @@
 import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
 import type { Column } from '../../parts/data-table.tsx'
 import { countColumn, durationColumn, sizeColumn, stateColumn } from '../../parts/figure-columns.tsx'
-import { Instant } from '../../parts/instant.tsx'
-import { QueryLink } from '../../parts/query-link.tsx'
+import { createdColumn, queryColumn, userColumn } from '../../parts/listed-columns.tsx'
 
 /** The columns of the list of queries. */
 export const queryColumns: readonly Column<QueryListItem>[] = [
-  {
-    id: 'query',
-    title: 'Query',
-    value: (query) => query.queryId,
-    cell: (query) => <QueryLink queryId={query.queryId} />,
-  },
+  queryColumn,
   stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
-  { id: 'user', title: 'User', value: (query) => query.session.user },
-  {
-    id: 'created',
-    title: 'Created',
-    value: (query) => query.queryStats.createTime,
-    cell: (query) => <Instant iso={query.queryStats.createTime} />,
-  },
+  userColumn,
+  createdColumn,
   durationColumn({
     id: 'elapsed',
     title: 'Elapsed',

@@ -4,9 +4,8 @@ import type { QueryInfo, QueryListItem } from '../../../src/protocol/info/wire-s
 import { useQueryList } from '../../api/queries.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { countColumn, durationColumn, stateColumn } from '../../parts/figure-columns.tsx'
-import { Instant } from '../../parts/instant.tsx'
+import { createdColumn, queryColumn, userColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
-import { QueryLink } from '../../parts/query-link.tsx'
 import { Section } from '../../parts/section.tsx'
 
 /** Other queries with the same fingerprint: statements that differ in their literals only. */
@@ -27,19 +26,9 @@ function RunsOf({ queryId, fingerprint }: { readonly queryId: string; readonly f
   if (error) return <Problem error={error} />
   if (!data) return null
   const columns: readonly Column<QueryListItem>[] = [
-    {
-      id: 'query',
-      title: 'Query',
-      value: (query) => query.queryId,
-      cell: (query) => <QueryLink queryId={query.queryId} />,
-    },
-    {
-      id: 'created',
-      title: 'Created',
-      value: (query) => query.queryStats.createTime,
-      cell: (query) => <Instant iso={query.queryStats.createTime} />,
-    },
-    { id: 'user', title: 'User', value: (query) => query.session.user },
+    queryColumn,
+    createdColumn,
+    userColumn,
     stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
     durationColumn({ id: 'elapsed', title: 'Elapsed', of: (query) => query.queryStats.elapsedTime }),
     durationColumn({ id: 'cpu', title: 'CPU', of: (query) => query.queryStats.totalCpuTime }),

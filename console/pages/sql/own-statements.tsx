@@ -4,9 +4,9 @@ import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
 import { readStatement, useQueryList } from '../../api/queries.ts'
 import { SOURCE } from '../../api/statement/session.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
+import { stateColumn } from '../../parts/figure-columns.tsx'
 import { Instant } from '../../parts/instant.tsx'
 import { Problem } from '../../parts/problem.tsx'
-import { StateBadge } from '../../parts/state-badge.tsx'
 
 /** The statements that the user ran in the console, newest first. */
 export function OwnStatements({ user, onOpen }: { readonly user: string; readonly onOpen: (sql: string) => void }) {
@@ -22,7 +22,7 @@ export function OwnStatements({ user, onOpen }: { readonly user: string; readonl
         </Anchor>
       ),
     },
-    { id: 'state', title: 'State', value: (query) => query.state, cell: (query) => <StateBadge state={query.state} /> },
+    stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
     {
       id: 'statement',
       title: 'Statement',
