@@ -36,25 +36,19 @@ const features = tableFeatures({
 /** The most rows that a table shows at once; further rows are on further pages. */
 const PAGE = 200
 
-/**
- * A table with sortable columns.
- * @param label the table's name for screen readers
- * @param rowKey identifies a row, so that rows keep their elements (and a selection of text) when data refresh
- */
-export function DataTable<T extends object>({
-  label,
-  columns,
-  rows,
-  rowKey,
-  empty,
-}: {
+export interface DataTableProps<T> {
+  /** The table's name for screen readers. */
   readonly label: string
   readonly columns: readonly Column<T>[]
   readonly rows: readonly T[]
+  /** Identifies a row, so that rows keep their elements (and a selection of text) when data refresh. */
   readonly rowKey: (row: T) => string
   /** Shown where there are no rows. */
   readonly empty: string
-}) {
+}
+
+/** A table with sortable columns. */
+export function DataTable<T extends object>({ label, columns, rows, rowKey, empty }: DataTableProps<T>) {
   const definitions = useMemo(() => columns.map(definitionOf), [columns])
   const data = useMemo(() => [...rows], [rows])
   const table = useTable({ features, columns: definitions, data, getRowId: rowKey, enableSortingRemoval: true })

@@ -2,10 +2,10 @@ import { Alert, Title } from '@mantine/core'
 import { useSearchParams } from 'wouter'
 import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { useQueryInfo } from '../../api/queries.ts'
-import { DataTable, type Column } from '../../parts/data-table.tsx'
+import type { Column } from '../../parts/data-table.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { QueryLink } from '../../parts/query-link.tsx'
-import { Section } from '../../parts/section.tsx'
+import { TableSection } from '../../parts/table-section.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
 import { comparedFigures, comparedOperators, type Compared } from './compared.ts'
 
@@ -52,24 +52,20 @@ function Comparison({ a, b }: { readonly a: QueryInfo; readonly b: QueryInfo }) 
           The queries have different fingerprints, so their figures tell little about each other.
         </Alert>
       )}
-      <Section title="Figures">
-        <DataTable
-          label="Figures"
-          columns={columns}
-          rows={comparedFigures(a, b)}
-          rowKey={({ name }) => name}
-          empty="No figures."
-        />
-      </Section>
-      <Section title="Operators">
-        <DataTable
-          label="Operators"
-          columns={columns}
-          rows={comparedOperators(a, b)}
-          rowKey={({ name }) => name}
-          empty="No task has figures of operators."
-        />
-      </Section>
+      <TableSection
+        title="Figures"
+        columns={columns}
+        rows={comparedFigures(a, b)}
+        rowKey={({ name }) => name}
+        empty="No figures."
+      />
+      <TableSection
+        title="Operators"
+        columns={columns}
+        rows={comparedOperators(a, b)}
+        rowKey={({ name }) => name}
+        empty="No task has figures of operators."
+      />
     </>
   )
 }

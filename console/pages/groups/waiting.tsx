@@ -1,11 +1,11 @@
 import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
 import { useQueryList } from '../../api/queries.ts'
-import { DataTable, type Column } from '../../parts/data-table.tsx'
+import type { Column } from '../../parts/data-table.tsx'
 import { durationColumn } from '../../parts/figure-columns.tsx'
 import { queryColumn, userColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { QueryLink } from '../../parts/query-link.tsx'
-import { Section } from '../../parts/section.tsx'
+import { TableSection } from '../../parts/table-section.tsx'
 
 const EVERY_MS = 2000
 const OPEN = new URLSearchParams({ state: 'QUEUED,PLANNING,STARTING,RUNNING,FINISHING' })
@@ -57,24 +57,20 @@ export function Waiting({ names }: { readonly names: readonly string[] }) {
     .map((query) => ({ ...query, waitsFor: running.filter((one) => groupOf(one) === groupOf(query)).map(idOf) }))
   return (
     <>
-      <Section title="Waiting queries">
-        <DataTable
-          label="Waiting queries"
-          columns={waitingColumns}
-          rows={waiting}
-          rowKey={idOf}
-          empty="No query waits here."
-        />
-      </Section>
-      <Section title="Running queries">
-        <DataTable
-          label="Running queries"
-          columns={runningColumns}
-          rows={running}
-          rowKey={idOf}
-          empty="No query runs here."
-        />
-      </Section>
+      <TableSection
+        title="Waiting queries"
+        columns={waitingColumns}
+        rows={waiting}
+        rowKey={idOf}
+        empty="No query waits here."
+      />
+      <TableSection
+        title="Running queries"
+        columns={runningColumns}
+        rows={running}
+        rowKey={idOf}
+        empty="No query runs here."
+      />
     </>
   )
 }

@@ -1,7 +1,7 @@
 import { useMemo } from 'react'
 import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
-import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { Section } from '../../parts/section.tsx'
+import type { Column } from '../../parts/data-table.tsx'
+import { TableSection } from '../../parts/table-section.tsx'
 
 type Table = NonNullable<QueryInfo['inputs']>[number] & { readonly mode: string }
 type Lineage = NonNullable<QueryInfo['lineage']>
@@ -40,24 +40,20 @@ export function LineageTables({ query }: { readonly query: QueryInfo }) {
   const sources = useMemo(() => (lineage ? sourcesOf(lineage) : []), [lineage])
   return (
     <>
-      <Section title="Tables">
-        <DataTable
-          label="Tables"
-          columns={tableColumns}
-          rows={tables}
-          rowKey={({ catalogName, schema, table, mode }) => JSON.stringify([catalogName, schema, table, mode])}
-          empty="The query uses no table, or is not planned yet."
-        />
-      </Section>
-      <Section title="Lineage">
-        <DataTable
-          label="Lineage"
-          columns={sourceColumns}
-          rows={sources}
-          rowKey={(source) => JSON.stringify(source)}
-          empty="No column comes from a table."
-        />
-      </Section>
+      <TableSection
+        title="Tables"
+        columns={tableColumns}
+        rows={tables}
+        rowKey={({ catalogName, schema, table, mode }) => JSON.stringify([catalogName, schema, table, mode])}
+        empty="The query uses no table, or is not planned yet."
+      />
+      <TableSection
+        title="Lineage"
+        columns={sourceColumns}
+        rows={sources}
+        rowKey={(source) => JSON.stringify(source)}
+        empty="No column comes from a table."
+      />
     </>
   )
 }

@@ -1,7 +1,7 @@
 import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
-import { DataTable, type Column } from '../../parts/data-table.tsx'
+import type { Column } from '../../parts/data-table.tsx'
 import { Facts } from '../../parts/facts.tsx'
-import { Section } from '../../parts/section.tsx'
+import { TableSection } from '../../parts/table-section.tsx'
 
 interface Property {
   readonly name: string
@@ -45,15 +45,13 @@ export function Session({ session }: { readonly session: QueryInfo['session'] })
           ['Transaction', session.transactionId],
         ]}
       />
-      <Section title="Session properties">
-        <DataTable
-          label="Session properties"
-          columns={propertyColumns}
-          rows={properties}
-          rowKey={({ name }) => name}
-          empty="The session sets no property."
-        />
-      </Section>
+      <TableSection
+        title="Session properties"
+        columns={propertyColumns}
+        rows={properties}
+        rowKey={({ name }) => name}
+        empty="The session sets no property."
+      />
     </>
   )
 }

@@ -1,8 +1,8 @@
 import { Progress } from '@mantine/core'
 import { useMemo } from 'react'
 import type { StageInfo } from '../../../../src/protocol/info/wire-schemas.ts'
-import { DataTable, type Column } from '../../../parts/data-table.tsx'
-import { Section } from '../../../parts/section.tsx'
+import type { Column } from '../../../parts/data-table.tsx'
+import { TableSection } from '../../../parts/table-section.tsx'
 import { shownDuration, shownOrUnknown, shownSize } from '../../../parts/units.ts'
 import { allOperators, type OperatorFigures } from './operator-figures.ts'
 
@@ -69,15 +69,13 @@ const columns: readonly Column<Row>[] = [
 export function Operators({ root }: { readonly root: StageInfo | undefined }) {
   const rows = useMemo(() => withShares(allOperators(root)), [root])
   return (
-    <Section title="Operators">
-      <DataTable
-        label="Operators"
-        columns={columns}
-        rows={rows}
-        rowKey={(row) => row.id}
-        empty="No task has figures of operators yet."
-      />
-    </Section>
+    <TableSection
+      title="Operators"
+      columns={columns}
+      rows={rows}
+      rowKey={(row) => row.id}
+      empty="No task has figures of operators yet."
+    />
   )
 }
 
