@@ -2,25 +2,19 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createFileFactsCache } from '../../../src/connectors/lake/file-facts.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
-import { createLakeFolders } from '../../../src/connectors/lake/lake-folders.ts'
-import { createLakeWriter } from '../../../src/connectors/lake/lake-writer.ts'
 import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
+import { commitUntil } from '../../support/mortal-writer.ts'
 import { column, filesBelow, tableWrites } from '../../support/table-writes.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-views-')))
 afterAll(() => rmSync(root, { recursive: true }))
 const duckdb = await openDuckDb()
 const inspect = inspectedBy(duckdb)
-const connector = lakeConnector.create(
-  'lake',
-  { connector: 'lake', location: root },
-  { dataDir: root, tablesDir: root, shippedDir: root, catalogDir: root, inspect, duckdbType: duckdbTypeOf },
-)
+const connector = lakeConnector.create('lake', { connector: 'lake', location: root }, connectorContext(root, inspect))
 const writes = tableWrites(connector, duckdb)
 await writes.write({ kind: 'createSchema', schema: 's' })
 
@@ -69,19 +63,7 @@ describe('A materialized view of a lake', () => {
     await created('killed')
     for (let step = 1; step < 12; step++) {
       const prepared = await writes.prepare(await refreshOf('killed'), `SELECT ${step}`)
-      let steps = 0
-      const mortal = createLakeWriter({
-        catalog: 'lake',
-        location: root,
-        folders: createLakeFolders(root),
-        cache: createFileFactsCache(root, inspect),
-        inspect,
-        duckdbType: duckdbTypeOf,
-        onStep() {
-          if (++steps === step) throw new Error('killed')
-        },
-      })
-      await mortal.commit(prepared).catch((error: Error) => expect(error.message).toBe('killed'))
+      await commitUntil(step, prepared, { location: root, inspect })
       await writes.writer.commit(prepared)
       expect(await writes.read('s', 'killed')).toEqual([{ a: step }])
       const again = await writes.writer.commit(prepared)

@@ -3,15 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createFileFactsCache } from '../../../src/connectors/lake/file-facts.ts'
-import { createLakeFolders } from '../../../src/connectors/lake/lake-folders.ts'
-import { createLakeWriter } from '../../../src/connectors/lake/lake-writer.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import { changedRows, type PreparedWrite, type TableChange } from '../../../src/connectors/spi/table-writer.ts'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { FULL_TESTS } from '../../support/full-tests.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
+import { commitUntil } from '../../support/mortal-writer.ts'
 import { column, tableWrites } from '../../support/table-writes.ts'
 import { connectorContext } from '../../support/connector-context.ts'
 
@@ -212,19 +209,7 @@ class ChangedTable {
 
 /** Commits in a writer that may die before a step; then another writer commits again, as a recovery does. */
 async function commitOver(prepared: PreparedWrite, step: number): Promise<void> {
-  let steps = 0
-  const mortal = createLakeWriter({
-    catalog: 'lake',
-    location: root,
-    folders: createLakeFolders(root),
-    cache: createFileFactsCache(root, inspect),
-    inspect,
-    duckdbType: duckdbTypeOf,
-    onStep() {
-      if (++steps === step) throw new Error('killed')
-    },
-  })
-  await mortal.commit(prepared).catch((error: Error) => expect(error.message).toBe('killed'))
+  await commitUntil(step, prepared, { location: root, inspect })
   await writes.writer.commit(prepared)
 }
 

@@ -3,16 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createFileFactsCache } from '../../../src/connectors/lake/file-facts.ts'
-import { createLakeFolders } from '../../../src/connectors/lake/lake-folders.ts'
-import { createLakeWriter } from '../../../src/connectors/lake/lake-writer.ts'
 import { lakeConnector, memoryConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector, ConnectorContext } from '../../../src/connectors/spi/connector.ts'
-import type { PreparedWrite, TableChange } from '../../../src/connectors/spi/table-writer.ts'
+import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
 import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { tableChangesContract } from '../../contract/table-changes.contract.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
+import { commitUntil } from '../../support/mortal-writer.ts'
 import { column, filesBelow, tableWrites } from '../../support/table-writes.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "quipu changes' ü-")))
@@ -140,7 +138,7 @@ describe('A change of two names that is interrupted at any step', () => {
       for (const table of ['t', 'x'])
         await writes.write({ kind: 'createTable', schema: 's', table, columns, replace: false }, 'SELECT 1')
       const prepared = await writes.prepare(move)
-      const died = await commitUntil(location, prepared, fatal, async () => {
+      const died = await commitUntil(fatal, prepared, { location, inspect }, async () => {
         expect([before, after(move)]).toContainEqual(await objects(connector))
       })
       expect([before, after(move)]).toContainEqual(await objects(connector))
@@ -165,35 +163,6 @@ describe('A change of two names that is interrupted at any step', () => {
     expect(all.filter((_, index) => found[index]).sort()).toEqual(listed)
     expect(schemas).toEqual([...new Set(listed.map((name) => name.split('.')[0]))])
     return listed
-  }
-
-  /** Commits in a writer that dies before its step number `fatal`. @returns whether it died */
-  async function commitUntil(
-    location: string,
-    prepared: PreparedWrite,
-    fatal: number,
-    atStep: () => Promise<void>,
-  ): Promise<boolean> {
-    let steps = 0
-    const writer = createLakeWriter({
-      catalog: 'lake',
-      location,
-      folders: createLakeFolders(location),
-      cache: createFileFactsCache(location, inspect),
-      inspect,
-      duckdbType: duckdbTypeOf,
-      async onStep() {
-        await atStep()
-        if (++steps === fatal) throw new Error('killed')
-      },
-    })
-    return writer.commit(prepared).then(
-      () => false,
-      (error: Error) => {
-        expect(error.message).toBe('killed')
-        return true
-      },
-    )
   }
 })
 
