@@ -2,7 +2,7 @@ import type { QueryId } from '../../../src/shared/ids.ts'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
 import { canceledByClient, endingBy } from '../../../src/coordinator/query/stream/ending.ts'
-import { queryEventVersions, type QueryEvent } from '../../../src/coordinator/query/stream/events.ts'
+import type { QueryEvent } from '../../../src/coordinator/query/stream/events.ts'
 import { foldQuery } from '../../../src/coordinator/query/stream/evolve.ts'
 import type { QueryExecution } from '../../../src/coordinator/query/registry/query-handle.ts'
 import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/registry/query-registry.ts'
@@ -12,11 +12,12 @@ import {
   type StatementService,
 } from '../../../src/coordinator/query/results/statement-service.ts'
 import type { QueryState } from '../../../src/coordinator/query/stream/state.ts'
-import { Fenced, LogUnavailable, type Checkpoint, type Recorded } from '../../../src/events/event-log.ts'
+import { Fenced, LogUnavailable, type Checkpoint } from '../../../src/events/event-log.ts'
 import type { Failure } from '../../../src/shared/engine-error.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
 import { recordedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
 import { at, event, QUERY_ID, sampleData } from '../../support/query-events.ts'
+import { recordedOf } from '../../support/recorded-events.ts'
 import { limitOwners } from '../../../src/shared/limit-owner.ts'
 
 const page = { rows: 3, bytes: 30, sha256: 'ab', kept: 'log' as const, taskToken: 0 }
@@ -117,14 +118,7 @@ function serviceOf(around: Around): StatementService {
     ownerOf: limitOwners(false),
     log: {
       async *readStream() {
-        for (const [index, { type, time, data }] of (around.logged ?? []).entries())
-          yield await Promise.resolve({
-            type,
-            v: queryEventVersions[type],
-            time,
-            data,
-            sequence: index + 1,
-          } as Recorded)
+        yield* recordedOf(around.logged ?? [])
       },
       tip: around.tip ?? (() => Promise.resolve(tipOf(EPOCH))),
     },

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
 import { canceledByClient } from '../../../src/coordinator/query/stream/ending.ts'
-import { queryEventVersions, type QueryEvent } from '../../../src/coordinator/query/stream/events.ts'
+import type { QueryEvent } from '../../../src/coordinator/query/stream/events.ts'
 import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/registry/query-registry.ts'
 import {
   createStatementService,
   type StatementService,
 } from '../../../src/coordinator/query/results/statement-service.ts'
-import type { Recorded } from '../../../src/events/event-log.ts'
 import { knownQuery } from '../../support/known-query.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
+import { recordedOf } from '../../support/recorded-events.ts'
 import { limitOwners } from '../../../src/shared/limit-owner.ts'
 
 const WAIT_MS = 60_000
@@ -48,14 +48,7 @@ function serviceOver(
     ownerOf: limitOwners(false),
     log: {
       async *readStream() {
-        for (const [index, { type, time, data }] of events().entries())
-          yield await Promise.resolve({
-            type,
-            v: queryEventVersions[type],
-            time,
-            data,
-            sequence: index + 1,
-          } as Recorded)
+        yield* recordedOf(events())
         whileRead()
       },
       tip: () => Promise.resolve(nothing),
