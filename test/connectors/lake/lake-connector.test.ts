@@ -16,10 +16,10 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector, ConnectorContext } from '../../../src/connectors/spi/connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
@@ -42,14 +42,7 @@ function opened(folder: string, inspect: ConnectorContext['inspect']): Connector
   return lakeConnector.create(
     'lake',
     { connector: 'lake', location: folder },
-    {
-      dataDir: root,
-      tablesDir: join(root, 'tables'),
-      shippedDir: root,
-      catalogDir: root,
-      inspect,
-      duckdbType: duckdbTypeOf,
-    },
+    { ...connectorContext(root, inspect), tablesDir: join(root, 'tables') },
   )
 }
 async function read(table: string, columns?: readonly string[], schema = 'sales'): Promise<unknown> {

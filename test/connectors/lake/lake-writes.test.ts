@@ -11,12 +11,12 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector, memoryConnector } from '../../../src/connectors/lake/lake-connector.ts'
-import type { Connector, ConnectorContext } from '../../../src/connectors/spi/connector.ts'
+import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { tableWriterContract } from '../../contract/table-writer.contract.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { column, filesBelow, tableWrites } from '../../support/table-writes.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
@@ -25,14 +25,7 @@ import { parseQueryId } from '../../../src/shared/ids.ts'
 const root = realpathSync(mkdtempSync(join(tmpdir(), "quipu writes' ü-")))
 afterAll(() => rmSync(root, { recursive: true }))
 const duckdb = await openDuckDb()
-const context: ConnectorContext = {
-  dataDir: root,
-  tablesDir: join(root, 'tables'),
-  shippedDir: root,
-  catalogDir: root,
-  inspect: inspectedBy(duckdb),
-  duckdbType: duckdbTypeOf,
-}
+const context = { ...connectorContext(root, inspectedBy(duckdb)), tablesDir: join(root, 'tables') }
 const emptyLake = (location = mkdtempSync(join(root, 'lake-'))): Connector =>
   lakeConnector.create('lake', { connector: 'lake', location }, context)
 const memory = (catalog: string): Connector => memoryConnector.create(catalog, { connector: 'memory' }, context)

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { lakeConnector, memoryConnector } from '../../../src/connectors/lake/lake-connector.ts'
-import type { Connector, ConnectorContext } from '../../../src/connectors/spi/connector.ts'
+import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
-import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { tableChangesContract } from '../../contract/table-changes.contract.ts'
+import { connectorContext } from '../../support/connector-context.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
 import { commitUntil } from '../../support/mortal-writer.ts'
@@ -17,14 +17,7 @@ const root = realpathSync(mkdtempSync(join(tmpdir(), "quipu changes' ü-")))
 afterAll(() => rmSync(root, { recursive: true }))
 const duckdb = await openDuckDb()
 const inspect = inspectedBy(duckdb)
-const context: ConnectorContext = {
-  dataDir: root,
-  tablesDir: join(root, 'tables'),
-  shippedDir: root,
-  catalogDir: root,
-  inspect,
-  duckdbType: duckdbTypeOf,
-}
+const context = { ...connectorContext(root, inspect), tablesDir: join(root, 'tables') }
 const emptyLake = (location = mkdtempSync(join(root, 'lake-'))): Connector =>
   lakeConnector.create('lake', { connector: 'lake', location }, context)
 
