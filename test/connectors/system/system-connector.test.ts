@@ -18,10 +18,9 @@ import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
 import { historyTables } from '../../../src/readmodels/history/tables.ts'
-import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { accessOf } from '../../../src/sql/access-control.ts'
 import { askerNamed } from '../../support/asker.ts'
+import { rightsUnder } from '../../support/rights-under.ts'
 
 const ada = askerNamed('ada')
 
@@ -157,8 +156,7 @@ describe('system.metadata.table_sizes', () => {
       },
       { privileges: ['SELECT'] },
     ]
-    const objects = objectRulesOf(readRules(JSON.stringify({ tables })))
-    const access = accessOf({ rightsOf: (user) => objects({ user, groups: [] }), user: 'ada' })!
+    const access = accessOf({ rightsOf: rightsUnder({ tables }), user: 'ada' })!
     const shown = ['inserted', 'filtered', 'masked', 'plain'].map((table) =>
       access.showsSize({ catalog: 'c', schema: 's', table }),
     )

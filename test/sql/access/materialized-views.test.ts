@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
 import type { SessionContext } from '../../../src/sql/front-end.ts'
 import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
+import { rightsUnder } from '../../support/rights-under.ts'
 
 function under(tables: readonly object[], user = 'ana'): Partial<SessionContext> {
-  const objects = objectRulesOf(readRules(JSON.stringify({ tables })))
-  return { user, groups: [], rightsOf: (name) => objects({ user: name, groups: [] }) }
+  return { user, groups: [], rightsOf: rightsUnder({ tables }) }
 }
 
 const SELECT = ['SELECT']

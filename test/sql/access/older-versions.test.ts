@@ -1,15 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
 import type { SessionContext } from '../../../src/sql/front-end.ts'
 import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
+import { rightsUnder } from '../../support/rights-under.ts'
 
 /** The session of a user under one rule for table `t`; there are no rights on other tables. */
 function under(rule: object): Partial<SessionContext> {
-  const objects = objectRulesOf(
-    readRules(JSON.stringify({ tables: [{ table: 't', privileges: ['SELECT'], ...rule }] })),
-  )
-  return { user: 'ana', groups: [], rightsOf: (name) => objects({ user: name, groups: [] }) }
+  const rightsOf = rightsUnder({ tables: [{ table: 't', privileges: ['SELECT'], ...rule }] })
+  return { user: 'ana', groups: [], rightsOf }
 }
 const masked = (name: string, mask: string): object => ({ columns: [{ name, mask }] })
 const forbidden = (name: string): object => ({ columns: [{ name, allow: false }] })

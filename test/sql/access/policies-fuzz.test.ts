@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
 import type { SessionContext } from '../../../src/sql/front-end.ts'
 import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
+import { rightsUnder } from '../../support/rights-under.ts'
 
 /** The number of statements. `POLICY_FUZZ=5000` makes a full run. */
 const numRuns = Number(process.env['POLICY_FUZZ'] ?? 150)
@@ -251,8 +250,7 @@ describe('Tables and views under row filters, column masks and forbidden columns
         { privileges: ['SELECT', 'GRANT_SELECT'] },
       ],
     }
-    const objects = objectRulesOf(readRules(JSON.stringify(rules)))
-    return { user: 'ana', rightsOf: (user: string) => objects({ user, groups: [] }) }
+    return { user: 'ana', rightsOf: rightsUnder(rules) }
   }
 
   /** The name of the prepared table that ana must see, or undefined if ana may not read the columns. */
@@ -294,7 +292,7 @@ describe('Tables and views under row filters, column masks and forbidden columns
         const plain = seen === undefined ? DENIED : await runner.outcome(text.replaceAll('TABLE ', `${seen} `))
         const as = ana(one)
         const rules = { tables: [{ user: 'ana', table: 'w', privileges: ['INSERT', 'SELECT'], filter }] }
-        const target = objectRulesOf(readRules(JSON.stringify(rules)))({ user: 'ana', groups: [] })
+        const target = rightsUnder(rules)('ana')
         const rightsOf = (user: string) => {
           const rights = as.rightsOf!(user)
           const table: typeof rights.table = (...name) =>

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
 import type { SessionContext } from '../../../src/sql/front-end.ts'
 import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
+import { rightsUnder } from '../../support/rights-under.ts'
 
 const DENIED = 'PERMISSION_DENIED: Access Denied: Cannot select from table memory.default.t'
 const WRITES = ['INSERT', 'UPDATE', 'DELETE']
@@ -10,8 +9,7 @@ const WRITES = ['INSERT', 'UPDATE', 'DELETE']
 /** A user with these rights on table t who may read every other table. */
 function under(rule: object): Partial<SessionContext> {
   const rules = { tables: [{ user: 'ana', table: 't', ...rule }, { privileges: ['SELECT'] }] }
-  const objects = objectRulesOf(readRules(JSON.stringify(rules)))
-  return { user: 'ana', rightsOf: (name) => objects({ user: name, groups: [] }) }
+  return { user: 'ana', rightsOf: rightsUnder(rules) }
 }
 
 const noSelect = { privileges: WRITES }

@@ -8,14 +8,13 @@ import { createTrinoConnector } from '../../../src/connectors/trino/trino-connec
 import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
 import { historyTables } from '../../../src/readmodels/history/tables.ts'
 import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
-import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { accessOf } from '../../../src/sql/access-control.ts'
 import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { recordedSession } from '../../support/sql/fixed-metadata.ts'
 import { askerNamed } from '../../support/asker.ts'
 import { planText } from '../../support/plan-text.ts'
+import { rightsUnder } from '../../support/rights-under.ts'
 
 // All lists of names (information_schema, system.jdbc, system.metadata, SHOW) contain exactly the names that the user
 // may know, under any rules and any conditions, and for each way to ask a catalog.
@@ -182,12 +181,6 @@ describe('Lists of names', { timeout: 600_000 }, () => {
       ? withSystemCatalog(createCatalogs(new Map()), sources, historyTables, () => all)
       : withSystemCatalog(all, sources, historyTables)
   }
-  const rightsOf = (given: Rules) => {
-    // If rules for catalogs exist, every user still may use `system`.
-    const objects = objectRulesOf(readRules(JSON.stringify(given)))
-    return (user: string) => objects({ user, groups: [] })
-  }
-
   const list = fc.constantFrom(...Object.keys(LISTS))
   const condition = fc.oneof(
     fc
@@ -222,7 +215,7 @@ describe('Lists of names', { timeout: 600_000 }, () => {
               const { handle, columns } = (await connector.getTable(schema, table))!
               const names = columns.map((column) => column.name)
               const splits = await connector.listSplits(handle, conditionsOf as never)
-              const sight = accessOf({ rightsOf: rightsOf(given), user })!
+              const sight = accessOf({ rightsOf: rightsUnder(given), user })!
               const [split] = await connector.loadSplits!(splits, names, { ...askerNamed(user), sight })
               const rows = split!.data['rows'] as unknown[][]
               expect(JSON.stringify(rows)).not.toContain(SECRET)
@@ -259,7 +252,7 @@ describe('Lists of names', { timeout: 600_000 }, () => {
         async (given, user, at, metadata) => {
           const expected = model(given, user)
           const one = TABLES_OF_ALL[at]!
-          const session = { ...recordedSession(), user, rightsOf: rightsOf(given) }
+          const session = { ...recordedSession(), user, rightsOf: rightsUnder(given) }
           const firsts = async (sql: string): Promise<unknown> => {
             try {
               const analyzed = await planText(planner, sql, session, metadata)

@@ -1,19 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
 import type { SessionContext } from '../../../src/sql/front-end.ts'
 import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
+import { rightsUnder } from '../../support/rights-under.ts'
 
 const SELECT = ['SELECT']
 
 /** A session of a user under rules. A user's groups are looked up by name. */
 function under(rules: object, user = 'ana', faults: string[] = []): Partial<SessionContext> {
-  const objects = objectRulesOf(readRules(JSON.stringify(rules)))
   const groups = ['staff', "it's"]
   return {
     user,
     groups,
-    rightsOf: (name) => objects({ user: name, groups: [] }),
+    rightsOf: rightsUnder(rules),
     onRuleFault: (text) => faults.push(text),
   }
 }

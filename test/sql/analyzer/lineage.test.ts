@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { READ_ONLY } from '../../../src/connectors/spi/connector.ts'
 import type { Lineage, MetadataPort } from '../../../src/sql/front-end.ts'
-import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { analyze, session, shopMetadata } from '../../support/front-end.ts'
+import { rightsUnder } from '../../support/rights-under.ts'
 
 /** The shop, with permission to create tables and insert rows. */
 const open: MetadataPort = {
@@ -323,8 +322,7 @@ describe('The lineage of a query under access rules', () => {
       { privileges: ['SELECT', 'GRANT_SELECT'] },
     ],
   }
-  const objects = objectRulesOf(readRules(JSON.stringify(rules)))
-  const under = { ...session, rightsOf: (user: string) => objects({ user, groups: [] }) }
+  const under = { ...session, rightsOf: rightsUnder(rules) }
 
   it.each<[string, string[]]>([
     ['SELECT total FROM orders', ['orders.total:TRANSFORMATION!']],

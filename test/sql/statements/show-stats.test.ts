@@ -2,11 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ColumnStatistics } from '../../../src/connectors/spi/column-statistics.ts'
 import { createStatementPlanner } from '../../../src/planner/statement-planner.ts'
 import type { KnownStatistics, MetadataPort, SessionContext } from '../../../src/sql/front-end.ts'
-import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
 import { planText } from '../../support/plan-text.ts'
+import { rightsUnder } from '../../support/rights-under.ts'
 
 const planner = createStatementPlanner()
 
@@ -74,12 +73,11 @@ describe('SHOW STATS', () => {
     ['a mask of the column', { columns: [{ name: 'orderkey', mask: 'NULL' }] }],
     ['a mask of another column', { columns: [{ name: 'comment', mask: 'NULL' }] }],
   ])('reveals nothing of a table under %s', async (_what, rule) => {
-    const rules = objectRulesOf(readRules(JSON.stringify({ tables: [{ privileges: ['SELECT'], ...rule }] })))
-    const ana: Partial<SessionContext> = { user: 'ana', rightsOf: (user) => rules({ user, groups: [] }) }
+    const rightsOf = rightsUnder({ tables: [{ privileges: ['SELECT'], ...rule }] })
+    const ana: Partial<SessionContext> = { user: 'ana', rightsOf }
     const columns = await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', orders, fixedMetadata, ana)
     expect(columns).toEqual([unknown('orderkey'), table(null)])
-    const free = objectRulesOf(readRules(JSON.stringify({ tables: [{ privileges: ['SELECT'] }] })))
-    const seen = { ...ana, rightsOf: (user: string) => free({ user, groups: [] }) }
+    const seen = { ...ana, rightsOf: rightsUnder({ tables: [{ privileges: ['SELECT'] }] }) }
     expect(await rowsOf('SHOW STATS FOR (SELECT orderkey FROM orders)', orders, fixedMetadata, seen)).toEqual([orderkey, table(200)]) // prettier-ignore
   })
 
