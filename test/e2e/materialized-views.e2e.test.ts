@@ -1,16 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { serverOfFile } from '../support/server-of-file.ts'
-import { run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
+import { rowsOrUpdate, run, trinoHeaders } from '../support/statement-client.ts'
 
 const server = serverOfFile('error')
 const headers = { ...trinoHeaders, 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
 
 /** The rows of a query, the update type and count of any other statement, or the name and message of the error. */
 async function answer(sql: string): Promise<unknown> {
-  const { rows, error, last } = await run(server.url, sql, headers)
-  if (error) return `${error.errorName}: ${error.message.replace(/^line \d+:\d+: /, '')}`
-  const { updateType, updateCount } = last.json as StatementJson & { readonly updateCount?: number }
-  return updateType === undefined ? rows : updateCount === undefined ? updateType : [updateType, updateCount]
+  const ran = await run(server.url, sql, headers)
+  if (ran.error) return `${ran.error.errorName}: ${ran.error.message.replace(/^line \d+:\d+: /, '')}`
+  return rowsOrUpdate(ran)
 }
 
 const FRESHNESS =

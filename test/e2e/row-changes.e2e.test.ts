@@ -1,17 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { FULL_TESTS } from '../support/full-tests.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
-import { raw, run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
+import { raw, rowsOrUpdate, run, trinoHeaders } from '../support/statement-client.ts'
 
 const server = serverOfFile('error')
 const headers = { ...trinoHeaders, 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
 
 /** The rows of a query, the update type and count of any other statement, or the name of the error. */
 async function answer(sql: string): Promise<unknown> {
-  const { rows, error, last } = await run(server.url, sql, headers)
-  if (error) return error.errorName
-  const { updateType, updateCount } = last.json as StatementJson & { readonly updateCount?: number }
-  return updateType === undefined ? rows : updateCount === undefined ? updateType : [updateType, updateCount]
+  const ran = await run(server.url, sql, headers)
+  if (ran.error) return ran.error.errorName
+  return rowsOrUpdate(ran)
 }
 
 /** Statements with their answers, in order. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { processesOf, spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 import { pythonClients, trinoCli } from '../support/real-clients.ts'
 import { storedValues } from '../support/sql/stored-values.ts'
-import { follow, post, raw, run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
+import { follow, post, raw, run, trinoHeaders } from '../support/statement-client.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
 let data: string
@@ -26,7 +26,7 @@ afterAll(async () => {
 /** The end of a statement, without the fields that depend on when and where it ran. */
 async function end(sql: string, headers = trinoHeaders as Readonly<Record<string, string>>) {
   const { rows, columns, error, last } = await run(url, sql, headers)
-  const { updateType, updateCount, stats } = last.json as StatementJson & { readonly updateCount?: number }
+  const { updateType, updateCount, stats } = last.json
   return {
     rows,
     columns: columns?.map(({ name, type }) => `${name} ${type}`),

@@ -25,6 +25,7 @@ export interface StatementJson {
     readonly errorLocation?: { readonly lineNumber: number; readonly columnNumber: number }
   }
   readonly updateType?: string
+  readonly updateCount?: number
 }
 
 export interface StageJson {
@@ -141,4 +142,11 @@ export async function follow(first: RawAnswer, headers: RawRequest['headers'] = 
   }
   const columns = answers.findLast((answer) => answer.columns)?.columns
   return { id: first.json.id, rows, columns, error: last.json.error, answers, last }
+}
+
+/** The rows of a query, or the update type of any other statement, with its count if it has one. */
+export function rowsOrUpdate({ rows, last }: Ran): unknown {
+  const { updateType, updateCount } = last.json
+  if (updateType === undefined) return rows
+  return updateCount === undefined ? updateType : [updateType, updateCount]
 }
