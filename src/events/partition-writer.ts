@@ -172,8 +172,8 @@ export class PartitionWriter {
   }
 
   /**
-   * Queues an append once the head of its stream is known. `caller` is settled directly: through a promise in between it
-   * would learn of its append after the callers of later appends in the same batch.
+   * Queues an append once the head of its stream is known. `caller` is settled directly. With a promise in between, it
+   * would be settled after the callers of later appends in the same batch.
    */
   #begin(asked: AskedAppend, caller: Pick<PendingAppend, 'resolve' | 'reject'>): void {
     const { stream, expected } = asked

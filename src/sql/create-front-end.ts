@@ -346,7 +346,7 @@ async function analyzePrepared(input: StatementInput, prepared: StatementText): 
   const described = (): Parameters => ({ kind: 'describe', types: new Map() })
   const inside: StatementInput = { ...input, text, unplanned: true }
   if (isRowStatement(statement)) {
-    // Such a statement contains no query whose columns the checks would ask for.
+    // These statements contain no query, so the checks need no columns of one.
     await checkWrite(inside, statement, () => Promise.resolve([]))
     const analysis = analyzeRowStatement(await withTarget(inside, statement, described), statement, described())
     return { parameterCount, query: undefined, countsRows: true, analysis }

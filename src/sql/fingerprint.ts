@@ -138,14 +138,14 @@ function listShape(items: readonly string[]): string {
   return (items.every((item) => item === items[0]) ? items.slice(0, 1) : items).join(', ')
 }
 
-/** Replaces the texts in quotes that are left, such as comments and intervals, and puts all on one line. */
+/** Replaces the remaining texts in quotes, such as comments and intervals, and puts the statement on one line. */
 function withoutTexts(text: string): string {
   return text
     .replaceAll(/"(?:[^"]|"")*"|'(?:[^']|'')*'|\s+/g, (part) => (part[0] === '"' ? part : part[0] === "'" ? '?' : ' '))
     .trim()
 }
 
-/** Leaves one of the equal rows of VALUES. */
+/** Keeps one of the equal rows of VALUES. */
 function withoutRepeats(text: string): string {
   return text.replaceAll(/VALUES (ROW \([?, ]+\)|\?)(?: ?, \1)+/g, 'VALUES $1')
 }

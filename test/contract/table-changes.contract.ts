@@ -359,7 +359,7 @@ export function tableChangesContract(name: string, open: () => Promise<Connector
       await expect(writes.writer.commit(second)).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
     })
 
-    it('refuses a change of rows of a version from before its table got the name', async () => {
+    it('refuses a change of rows that read a version from before the table got the name', async () => {
       await create('left', `SELECT i, 'l' FROM range(4) t(i)`)
       await create('right', `SELECT i, 'r' FROM range(4) t(i)`)
       const { version } = (await writes.table(schema, 'left'))!

@@ -323,7 +323,7 @@ describe('A statement over a mirrored table', () => {
 })
 
 describe('A coordinator that is killed', () => {
-  it('is followed by one that continues with the delegated result', { timeout: 240_000 }, async () => {
+  it('is followed by a coordinator that continues with the delegated result', { timeout: 240_000 }, async () => {
     await untilHealthy()
     const sql = 'SELECT orderkey, linenumber, comment FROM far.tiny.lineitem ORDER BY orderkey, linenumber'
     const direct = await run(cluster.url, sql)

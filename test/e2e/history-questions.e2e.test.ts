@@ -81,33 +81,42 @@ describe('The questions of docs/questions.md', () => {
     )
   })
 
-  it('show who read what, through which view, and what nobody read', { timeout: 240_000 }, async () => {
-    const readers = await answer('Readers of a column: directly or through which view, masked or not')
-    expect(readers.map(({ last: _last, ...row }) => row)).toEqual([
-      { user: 'bob', access: 'DIRECT', views: null, masked: false, queries: 3 },
-      { user: 'carol', access: 'VIEW', views: ['memory.default.dear'], masked: false, queries: 1 },
-    ])
-    expect((await answer('Everything that a person did')).map(({ app }) => app)).toEqual(['dbt', null, null])
-    expect(await answer('Everything that another user did as a person')).toEqual([])
-    const unused = await answer('Tables that nobody read for 90 days, with their size')
-    const memory = unused.filter(({ catalog_name }) => catalog_name === 'memory')
-    expect(memory).toEqual([
-      expect.objectContaining({ table_name: 'idle', last_read: null, last_written: expect.any(String), row_count: 1 }),
-    ])
-    expect(unused.some(({ table_name }) => table_name === 'orders')).toBe(true)
-    expect(await answer('Views over such tables')).toEqual([])
-    const { rows } = await as(
-      'auditor',
-      "SELECT view, table_name, reads FROM system.history.view_tables WHERE catalog_name = 'memory'",
-    )
-    expect(rows).toEqual([['memory.default.dear', 'sales', 1]])
-    const recent = await answer('New readers of sensitive tables this week')
-    expect(recent.map(({ table_name, user, reads }) => [table_name, user, reads]).sort()).toEqual([
-      ['sales', 'bob', 3],
-      ['sales', 'carol', 1],
-    ])
-    expect(await answer('Who was refused, and what')).toEqual([])
-  })
+  it(
+    'show the readers of a table, the views that they used, and the tables without readers',
+    { timeout: 240_000 },
+    async () => {
+      const readers = await answer('Readers of a column: directly or through which view, masked or not')
+      expect(readers.map(({ last: _last, ...row }) => row)).toEqual([
+        { user: 'bob', access: 'DIRECT', views: null, masked: false, queries: 3 },
+        { user: 'carol', access: 'VIEW', views: ['memory.default.dear'], masked: false, queries: 1 },
+      ])
+      expect((await answer('Everything that a person did')).map(({ app }) => app)).toEqual(['dbt', null, null])
+      expect(await answer('Everything that another user did as a person')).toEqual([])
+      const unused = await answer('Tables that nobody read for 90 days, with their size')
+      const memory = unused.filter(({ catalog_name }) => catalog_name === 'memory')
+      expect(memory).toEqual([
+        expect.objectContaining({
+          table_name: 'idle',
+          last_read: null,
+          last_written: expect.any(String),
+          row_count: 1,
+        }),
+      ])
+      expect(unused.some(({ table_name }) => table_name === 'orders')).toBe(true)
+      expect(await answer('Views over such tables')).toEqual([])
+      const { rows } = await as(
+        'auditor',
+        "SELECT view, table_name, reads FROM system.history.view_tables WHERE catalog_name = 'memory'",
+      )
+      expect(rows).toEqual([['memory.default.dear', 'sales', 1]])
+      const recent = await answer('New readers of sensitive tables this week')
+      expect(recent.map(({ table_name, user, reads }) => [table_name, user, reads]).sort()).toEqual([
+        ['sales', 'bob', 3],
+        ['sales', 'carol', 1],
+      ])
+      expect(await answer('Who was refused, and what')).toEqual([])
+    },
+  )
 
   it('find large results, repeated and slow statements, failures and waits', { timeout: 240_000 }, async () => {
     const { rows } = await as(

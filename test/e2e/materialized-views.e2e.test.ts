@@ -125,7 +125,7 @@ describe('Materialized views', () => {
     expect(await answer(`${FRESHNESS}'once'`)).toEqual([['FRESH', true, '']])
   })
 
-  it('are recorded with what their refresh reads and writes', { timeout: 240_000 }, async () => {
+  it('are recorded with the tables that their refresh reads and writes', { timeout: 240_000 }, async () => {
     await answer('INSERT INTO base VALUES 3')
     const { last } = await run(server.url, 'REFRESH MATERIALIZED VIEW once', headers)
     const info = (await fetch(`${server.url}/v1/query/${last.json.id}`).then((response) => response.json())) as {

@@ -55,7 +55,7 @@ describe('Versions of a table', () => {
     ])
   })
 
-  it('are kept for a view, which names one, and for a copy', { timeout: 240_000 }, async () => {
+  it('can be read by a view that names a version, and by CREATE TABLE AS', { timeout: 240_000 }, async () => {
     await answer('CREATE VIEW first AS SELECT * FROM t FOR VERSION AS OF 2')
     expect(await answer('SELECT count(*), max(b) FROM first')).toEqual([[2, 'y']])
     expect(await answer('CREATE TABLE copy AS SELECT * FROM t FOR VERSION AS OF 3')).toBe('CREATE TABLE')

@@ -92,7 +92,7 @@ describe('A partition writer after its claim', () => {
     )
   })
 
-  it('resolves appends to a stream whose head it must read first in the order of their calls', async () => {
+  it('resolves appends in the order of their calls if it must read the head of the stream first', async () => {
     const log = new MemoryRecords()
     const before = await inOffice(log)
     await before.writer.append('old', 0, events(3), [])

@@ -35,7 +35,7 @@ describe('The tables and views that a query reads', () => {
     ])
   })
 
-  it('name a view once that a statement reads twice, with all columns', async () => {
+  it('contain a view once, with all columns, if the statement reads it twice', async () => {
     const { query } = await analyzeQuery('SELECT a.id, b.total FROM big_orders a, big_orders b')
     expect(query.views).toEqual([
       { catalog: 'shop', schema: 'main', view: 'big_orders', via: [], columns: ['id', 'total'] },

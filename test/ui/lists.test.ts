@@ -13,7 +13,7 @@ describe.runIf(hasChromium('nothing looks at the lists'))('The lists of the cons
   })
   afterAll(() => browser?.close())
 
-  it('sends all filters, shows totals of what fits, and keeps filters under a name', async () => {
+  it('sends all filters, shows totals of the queries that match, and keeps filters under a name', async () => {
     const { api, asked } = queriesApi([listedQuery('q', { app: 'dbt', appObject: 'model.orders' })])
     await browser.withPage('/ui', api, async (page) => {
       await page.getByText('1,200 queries (1,000 FINISHED, 200 FAILED)').waitFor()

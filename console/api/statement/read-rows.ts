@@ -59,7 +59,7 @@ export async function* answersOf(
 const RETRIES = 20
 const RETRY_MS = 500
 
-/** Reads an answer, again where the server is away for a moment: the same path gives the same rows. */
+/** Reads an answer. If the server is away for a moment, reads again: the same path gives the same rows. */
 export async function readAgain(
   path: string,
   session: StatementSession,

@@ -44,7 +44,7 @@ export async function readAnswer(
   return answerOf(await send(path, signal ? { signal } : {}), session)
 }
 
-/** Tells the server that the rows are still being looked at, so that it keeps the rest of the result. */
+/** Reports to the server that the user still reads the rows, so that the server keeps the rest of the result. */
 export async function keepAlive(path: string): Promise<void> {
   await send(path, { method: 'HEAD' })
 }

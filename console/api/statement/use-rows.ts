@@ -14,7 +14,7 @@ export function useRows(sql: string | undefined) {
     queryKey: ['rows', sql],
     enabled: sql !== undefined,
     placeholderData: keepPreviousData,
-    // Each look at the record is a query in the record: it is not repeated without need.
+    // Each read of the record adds a query to the record, so the page does not repeat a read without need.
     staleTime: Infinity,
     async queryFn({ signal }): Promise<Rows> {
       const rows: Row[] = []

@@ -9,7 +9,7 @@ import { TableSection } from '../../parts/table-section.tsx'
 
 const EVERY_MS = 2000
 const OPEN = new URLSearchParams({ state: 'QUEUED,PLANNING,STARTING,RUNNING,FINISHING' })
-/** The most running queries that a waiting query is shown with. */
+/** The most running queries that the page shows for a waiting query. */
 const MOST_SHOWN = 5
 
 interface WaitingQuery extends QueryListItem {
@@ -45,7 +45,7 @@ const runningColumns: readonly Column<QueryListItem>[] = [
   durationColumn({ id: 'cpu', title: 'CPU', of: (query) => query.queryStats.totalCpuTime }),
 ]
 
-/** The queries that wait in a group or below it: for which running queries, and why. @param names of the group's path */
+/** The queries that wait in a group or below it, with the reason and the running queries. @param names of the path */
 export function Waiting({ names }: { readonly names: readonly string[] }) {
   const { data, error } = useQueryList(OPEN, { everyMs: EVERY_MS })
   if (error) return <Problem error={error} />

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { Metadata } from '../../api/statement/metadata.ts'
 import type { StatementSession } from '../../api/statement/session.ts'
 
-/** The catalog and the schema of names without them, and the properties that statements have set. */
+/** Shows the catalog and the schema for names that have none, and the properties that statements have set. */
 export function SessionBar({
   metadata,
   session,

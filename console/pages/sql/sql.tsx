@@ -18,7 +18,7 @@ import { SavedQueries } from './saved-queries.tsx'
 import { SessionBar } from './session-bar.tsx'
 import { useDraft } from './use-draft.ts'
 
-/** Runs statements: an editor, the rows of the result, the plan, statements of before. */
+/** Runs statements: an editor, the rows of the result, the plan, earlier statements. */
 export function SqlPage() {
   usePageTitle('SQL')
   const client = useQueryClient()

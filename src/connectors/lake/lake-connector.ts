@@ -59,7 +59,7 @@ const versionHandleSchema = z.object({
   rewrite: z.boolean().optional(),
   /** The folder of the manifest, relative to the location, if it may be another than that of the name. */
   folder: innerPathSchema.optional(),
-  /** The rows about the versions instead of those of the table. */
+  /** Reads rows that describe the versions, instead of the rows of the table. */
   history: z.enum(versionTables).optional(),
 })
 /**

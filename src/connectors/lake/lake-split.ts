@@ -100,7 +100,7 @@ const emptySplitSchema = z.object({
 })
 export type EmptySplit = z.infer<typeof emptySplitSchema>
 
-/** The rows about the versions of a table, up to one. */
+/** A split with rows that describe the versions of a table, up to one version. */
 const historySplitSchema = z.object({
   history: z.enum(versionTables),
   /** The folder of its manifest, relative to the location. */

@@ -13,7 +13,7 @@ import { isQueryId } from '../../shared/ids.ts'
 
 /** How long files that no manifest names are kept, milliseconds: their writer may still be about to name them. */
 const UNNAMED_MILLIS = 24 * 3600 * 1000
-/** The most by which the clocks of coordinators, which stamp versions and queries, may differ, milliseconds. */
+/** The greatest difference between clocks of coordinators, milliseconds. The clocks stamp versions and queries. */
 const CLOCKS_MILLIS = 60_000
 
 /** @property keptMillis how long a version can be read after the next one was made */
@@ -162,8 +162,8 @@ async function sweepManifests(folder: string, versions: readonly Manifest[], opt
 }
 
 /**
- * Splits versions into kept and swept. A query may read a version for some time after the next version was made. The
- * version is kept until that time is over for the oldest open query, and for the next query that begins.
+ * Splits versions into kept and swept. A query that begins within `keptMillis` after the next version was made may read
+ * a version. The sweep keeps the version until neither an open query nor a new query may read it.
  */
 function split(
   versions: readonly Manifest[],

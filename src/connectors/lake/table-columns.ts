@@ -49,8 +49,8 @@ function unusedName(name: string, id: number, used: ReadonlySet<string>): string
 }
 
 /**
- * Whether the rows of a new file are rows of the table as it is now: each of their values still has its column, and
- * columns that the file lacks accept NULL. Names and wider types make no difference.
+ * Whether the table as it is now can take the rows of a new file: the table still has all columns of the file, and the
+ * columns that the file lacks accept NULL. Changed names and wider types do not matter.
  * @param fileSchema the number of the file's schema
  */
 export function takesFiles(

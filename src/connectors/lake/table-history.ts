@@ -74,7 +74,7 @@ export class TableHistory {
 
   /**
    * @param newest a version of the table, in the folder that is searched
-   * @param most versions with a higher number are not of the table any more
+   * @param most the highest version of this table in the folder: later versions belong to another table
    */
   async #find(
     newest: TableVersion,
@@ -95,7 +95,7 @@ export class TableHistory {
     const found = behind > 0 ? await read(behind - 1) : undefined
     if (found) return at.kind === 'time' || found.manifest.version === Number(at.version) ? found : undefined
     if (behind === versions.length) return undefined
-    // The table was not here then: it came with the first of the versions that follow.
+    // At that time the table did not have this name yet. It got the name with the first of the later versions.
     const first = await firstOf(behind, versions.length - 1, async (index) => (await read(index)) !== undefined)
     const came = await read(first)
     const origin = came && (await this.#origin(came))
@@ -107,7 +107,7 @@ export class TableHistory {
     const { since } = manifest.content
     if (!since) return undefined
     const named = join(this.#deps.location, since.folder)
-    // A schema that got another name moved all its tables.
+    // A rename of the schema also moved all its tables.
     const isSchema = !since.folder.includes('/')
     const before = isSchema
       ? await this.#deps.folders.objectFolder(named, nameOfFolder(folder.split('/').at(-1)!))
@@ -143,7 +143,7 @@ export class TableHistory {
   }
 }
 
-/** The first index from `from` on that passes the test, which holds for all that follow; `to` if none does. */
+/** The first index from `from` on that passes the test; `to` if none does. All later indexes must pass too. */
 async function firstOf(from: number, to: number, test: (index: number) => Promise<boolean>): Promise<number> {
   let [low, high] = [from, to]
   while (low < high) {

@@ -33,7 +33,7 @@ export function versionTableOf(name: string): { readonly of: string; readonly ki
   return of === undefined ? undefined : { of, kind: kind as VersionTable }
 }
 
-/** @param of the table that it is about */
+/** @param of the table whose versions the rows describe */
 export function versionTable(kind: VersionTable, of: ConnectorTable): ConnectorTable {
   return {
     schema: of.schema,

@@ -1,6 +1,6 @@
 /**
- * Decides which of its names readers see of a renamed object, so that all readers see the rename at one instant. The
- * manifest of the new name is made first, and names the commit that makes it visible: the commit under the old name.
+ * Decides which name of a renamed object readers see, so that all readers see the rename at one instant. A rename first
+ * writes the manifest of the new name. The manifest names the commit that makes it visible: that under the old name.
  */
 import { join } from 'node:path'
 import { committedVersion, REMEMBERED_COUNT, type Instant, type Manifest, type ManifestContent } from './manifest.ts'

@@ -207,7 +207,7 @@ export interface ConnectorTable extends SchemaTableName {
   readonly materialized?: MaterializedView
   /** The properties that the administrator has fixed, by name, as SHOW CREATE TABLE shows them. */
   readonly properties?: Readonly<Record<string, string | number | boolean | readonly string[]>>
-  /** Identifies the table among all tables that ever have its name; absent for connectors that write no rows. */
+  /** Distinguishes the table from all others that ever have its name; absent for connectors that write no rows. */
   readonly id?: string
   /** The manifest version the handle names, for connectors that have versions. */
   readonly version?: number
@@ -220,7 +220,7 @@ export interface ConnectorTable extends SchemaTableName {
 }
 
 export interface MaterializedView {
-  /** How old the stored rows may be, milliseconds; absent: as old as any. 0: they are read only while they are fresh. */
+  /** The greatest age of stale rows that are still read, milliseconds. Absent: any age. 0: only fresh rows are read. */
   readonly gracePeriodMillis?: number
   /** The rows of the last refresh: `ConnectorTable.handle` reads them. Absent before the first. */
   readonly stored?: {

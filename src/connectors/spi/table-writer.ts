@@ -229,7 +229,7 @@ const tableChangeSchema = z.discriminatedUnion('kind', [
 ])
 export type TableChange = z.infer<typeof tableChangeSchema>
 
-/** The table that had a name when a statement was analyzed. */
+/** Identifies the table that had the name when the statement was analyzed. */
 export interface AnalyzedTable {
   /** See `ConnectorTable.id`. */
   readonly id?: string

@@ -231,7 +231,7 @@ export function createMembership(options: MembershipOptions): Membership {
 /** Clocks of two processes differ a little; a new process is younger by much more. */
 const UPTIME_SLACK_MS = 500
 
-/** An announcement that was long under way looks like one of a younger process, so the ids decide if both are there. */
+/** A late announcement looks like that of a younger process. So the ids of the processes decide, if both are known. */
 function isAnotherProcess(known: Node, announcement: Announcement, bornAt: number): boolean {
   const { url, processUuid } = known.announcement
   if (url !== announcement.url) return true

@@ -9,9 +9,9 @@ type OnConnection = (
 ) => void
 
 /**
- * A pool that does not take its own queue for an outage. A caller waits for a connection for as long as the database
- * answers the callers before it. Only if it answers none of them within `connectionTimeoutMillis`, the caller gets an
- * error.
+ * A pool that does not mistake its own queue for an outage. A caller waits for a connection as long as the database
+ * answers earlier callers. The caller gets an error only if the database answers none of them within
+ * `connectionTimeoutMillis`.
  */
 export class PatientPool extends pg.Pool {
   /** When the database last answered a caller, monotonic milliseconds. */

@@ -14,7 +14,8 @@ const WORK_SQL = `count(*) AS queries, sum(cpu_ms) / 1000 AS cpu_seconds, sum(ra
 const OBJECT = { catalog_name: 'varchar', schema_name: 'varchar', table_name: 'varchar' }
 
 /**
- * Views that answer the questions of docs/questions.md. Their readers see what they may see of the tables below.
+ * Views that answer the questions of docs/questions.md. A reader of a view sees only the rows that they may see in the
+ * tables below it.
  */
 export const historyQuestions = {
   cost_by_day: {

@@ -32,7 +32,7 @@ export type AnswerType = HistoryColumn['type'] | 'date'
 /** The user's rights to queries; undefined when the user sees everything. */
 export type HistorySight = SeenQueries | undefined
 
-/** The rights and the prices, which decide about an answer besides the question. */
+/** The rights of the user and the prices: with the question, they determine the answer. */
 export interface HistoryReader {
   readonly sight: HistorySight
   /** Absent: costs are NULL. */

@@ -18,7 +18,7 @@ export interface HistoryColumn {
   readonly indexed?: number
   /** SQL over the archive's files, which have more columns than the tables. */
   readonly archived?: string
-  /** Made from the prices of the configuration. Its `sql` holds where there are none. */
+  /** The column is computed from the prices of the configuration. Without prices, its `sql` is used. */
   readonly priced?: 'cost' | 'currency'
 }
 

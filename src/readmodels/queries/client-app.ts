@@ -17,8 +17,8 @@ type Sent = Pick<QuerySession, 'source' | 'clientInfo' | 'clientTags' | 'userAge
 const LONGEST = { app: 100, object: 500, user: 200 } as const
 
 /**
- * Finds the program that sent a statement. A comment of the program says most, then its client info, its tags, its
- * source and its user agent.
+ * Finds the program that sent a statement: first by a comment of the program, then by client info, tags, source and
+ * user agent.
  * @param sql the recorded text, without secrets
  */
 export function clientApp(sql: string, session: Sent): ClientApp | undefined {
@@ -194,7 +194,7 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/\bsqlalchemy\b/i, 'sqlalchemy'],
 ]
 
-/** Libraries, which say least about the program that uses them. */
+/** Libraries. They are tried last, because they say little about the program that uses them. */
 const LIBRARIES: readonly (readonly [RegExp, string])[] = [
   [/^(?:trino|presto)-jdbc\b|\bTrino JDBC Driver\b/i, 'trino-jdbc'],
   [/^(?:trino|presto)-odbc\b|\bODBC\b/i, 'trino-odbc'],

@@ -20,7 +20,7 @@ const MOST_ROWS = 10_000
 /**
  * The columns that a query's plan reads. One row for each output column that a source goes into, one when the source
  * decides about rows, and one for a column that is read otherwise; each once for every chain of views that leads to the
- * column. The lineage does not say which of them a value took.
+ * column. The lineage does not say through which chain a value came.
  */
 export function columnsReadRows(query: KnownQuery): ColumnsReadRow[] {
   const { planned } = query

@@ -271,13 +271,13 @@ export function tableAccessRows(query: KnownQuery): TableAccessRow[] {
   })
 }
 
-/** Words that make a result depend on more than the rows that it reads. */
+/** Words in a statement by which its result depends on more than the rows that it reads. */
 const CHANGING = /\b(?:now|rand|random|uuid|shuffle|localtime\w*|current_\w+|tablesample)\b/i
 
 /**
  * A digest of the statement, its session and the versions of the tables that it read. A later query with the same key
- * could have been answered from a cache. NULL where a version is unknown, and where access rules read a table: the
- * digest would show when the rows of that table change.
+ * could have been answered from a cache. NULL if a version is unknown, or if an access rule reads a table: the digest
+ * would show to the user when the rows of that table change.
  */
 function cacheKey(created: KnownQuery['created'], planned: NonNullable<KnownQuery['planned']>): string | null {
   const { sql, redacted, session } = created

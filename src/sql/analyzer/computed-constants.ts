@@ -107,7 +107,7 @@ function plusMonths(day: bigint, months: bigint): bigint {
   const from = new Date(Number(day) * MILLIS_PER_DAY)
   const to = new Date(from)
   to.setUTCMonth(from.getUTCMonth() + Number(months))
-  // `Date` would take the day for one of the next month.
+  // `Date` would count the missing days into the next month.
   if (to.getUTCDate() !== from.getUTCDate()) to.setUTCDate(0)
   if (Number.isNaN(to.getTime())) throw new EngineError('INVALID_ARGUMENTS', 'The date is out of range')
   return BigInt(Math.round(to.getTime() / MILLIS_PER_DAY))
@@ -138,7 +138,7 @@ function castConstant(from: ConstantExpr, type: SqlType, { timeZone }: SessionTi
       const moment = isText ? parsedTimestamp(from, type) : { picos: localPicos(from), zone: from.zone }
       if (moment.picos === undefined) return undefined
       const zone = moment.zone ?? requireZone(timeZone)
-      // A moment with a zone is an instant already: its local time may be there twice.
+      // A moment with a zone is an instant already. Its local time may occur twice, when clocks are set back.
       const instant = from.type.kind === type.kind ? (from.value as bigint) : instantFrom(moment.picos, zone)
       return { kind: 'constant', type, value: roundPicos(instant, type.precision), zone }
     }

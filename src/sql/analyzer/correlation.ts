@@ -110,7 +110,7 @@ function withParts(part: object, tables: ReadonlyMap<number, RelationNode>): obj
   return Object.fromEntries(parts) as object
 }
 
-/** Requirements on a node of a plan that conditions on the outer query are pulled up through. */
+/** Facts about a node of a plan, when conditions on the outer query are moved from below the node to above it. */
 interface Pulled {
   /** The columns that the conditions read. */
   readonly needed: ReadonlySet<ColumnId>

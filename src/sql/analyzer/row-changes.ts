@@ -263,7 +263,7 @@ function mergedRows(context: AnalysisContext, node: Merge): AnalyzedQuery {
 interface AnalyzedCase {
   readonly kind: MergeCase['kind']
   readonly condition: Expr | undefined
-  /** The values in the text of the case. */
+  /** The values that the text of the case contains. */
   readonly given: readonly Expr[]
   /** In the order of the table's columns; undefined for DELETE. */
   readonly values: readonly Expr[] | undefined

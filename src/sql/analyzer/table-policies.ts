@@ -31,7 +31,7 @@ export function withPolicies(
   if (access === undefined) return relation
   const policies = access.policies(name)
   const seen = policies === undefined ? relation : behindBarrier(context, node, name, relation, policies, { names })
-  // A column that had another name needs the rights on both names.
+  // If the column had another name, the user needs the rights on both names.
   for (let i = 0; names.some(({ all }) => i < all.length); i++) {
     const columns = new Map(seen.fields.map(({ column }, at) => [column, names[at]!.all[i] ?? names[at]!.all[0]!]))
     context.named.push({ access, name, columns, read: context.read })
@@ -39,11 +39,11 @@ export function withPolicies(
   return seen
 }
 
-/** The names of a column for the rules on its table. */
+/** The names under which access rules on a table find one of its columns. */
 export interface RuleNames {
-  /** The name that reaches the column in expressions of the rules; undefined if none does. */
+  /** The name of the column in expressions of the rules; undefined if no name reaches it. */
   readonly inRules: string | undefined
-  /** The names whose mask and whose restriction are about the column; the first has precedence. */
+  /** A mask or a restriction on any of these names applies to the column. The first name has precedence. */
   readonly all: readonly string[]
 }
 
@@ -76,7 +76,7 @@ export function noteTargetReads(
 ): void {
   const { access } = context
   if (access === undefined) return
-  // Some columns that the text names are not in its expressions, such as those in the SELECT of an EXISTS.
+  // The text names some columns that are not in the expressions, such as columns in the SELECT of an EXISTS.
   const read = new Set(context.read)
   for (const expression of expressions) if (expression) visitColumns(expression, (id) => read.add(id))
   const columns = namesOf({ fields })
@@ -117,13 +117,13 @@ function behindBarrier(
   }
 }
 
-/** The columns under the names that rules have for them. A column without a name there cannot be reached. */
+/** A scope in which each column has its name for the rules. Rules cannot reach a column without such a name. */
 function scopeOfRules(fields: readonly Field[], names: readonly RuleNames[] | undefined): Scope {
   const own = names === undefined ? fields : fields.map((field, at): Field => ({ ...field, name: names[at]!.inRules }))
   return { fields: own, parent: undefined, boundary: true }
 }
 
-/** The names with one name for the column at a position alone: its mask uses that name for it. */
+/** Gives a name to the column at a position, for its mask. Another column with this name loses it. */
 function renamed(names: readonly RuleNames[], position: number, name: string): readonly RuleNames[] {
   return names.map((one, at) => {
     if (at === position) return { ...one, inRules: name }

@@ -61,7 +61,7 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   return withPolicies(context, table, name, { node, fields: scan.fields }, namesForRules(read, found))
 }
 
-/** Rows about a table, for users that may read the table itself. */
+/** Rows that describe a table (`"t$history"`). Only users that may read the table itself may read them. */
 function aboutTable(context: AnalysisContext, name: TableName, rows: AnalyzedRelation): AnalyzedRelation {
   const { access } = context
   if (access === undefined) return rows

@@ -122,8 +122,8 @@ async function drop(input: StatementInput, node: DropMaterializedView): Promise<
 }
 
 /**
- * The rows are those of the view's query, as its owner may see them. Nothing is done for a view that is fresh if its query
- * is still the same.
+ * A refresh stores the rows of the view's query, as its owner may see them. It does nothing if the view is fresh and
+ * its query is still the same.
  */
 async function refresh(
   input: StatementInput,
@@ -165,8 +165,8 @@ function sessionOfRefresh(session: SessionContext, { view }: ConnectorTable): Se
 }
 
 /**
- * The rows of system tables are listed for the user of the statement. The owner may not see all rows that another user
- * sees there.
+ * Refuses a refresh that reads system tables, unless the owner runs it. System tables list rows for the user that runs
+ * the statement, and the owner may not see all rows that this user sees.
  * @throws EngineError PERMISSION_DENIED
  */
 function refuseRowsForUser(input: StatementInput, name: TableName, owner: string, node: RelationNode): void {
@@ -188,7 +188,7 @@ function digestOf(node: RelationNode, { startTimeMillis, timeZone, groups }: Ses
   return hash('sha256', JSON.stringify([text, timeZone, groups, ...(isNew ? [startTimeMillis] : [])]))
 }
 
-/** Functions of the time of the statement. Their forms without parentheses are constants in the tree. */
+/** Functions that return the time of the statement. Their forms without parentheses are constants in the tree. */
 const TIMES = new Set(['now', 'current_timestamp', 'localtimestamp', 'current_date', 'current_time', 'localtime'])
 
 /** Properties of scans that change with the rows of their tables. */
@@ -205,7 +205,7 @@ async function isFresh(input: StatementInput, { materialized }: ConnectorTable):
   return materialized !== undefined && (await freshnessOf(materialized, source)) === 'FRESH'
 }
 
-/** The tables that the rows are made from, also those that only rules read. A version of a table never changes. */
+/** The tables that the rows are made from, also those that only access rules read. A version never changes. */
 function sourcesOf(node: RelationNode): SourceTable[] {
   const sources = new Map<string, SourceTable>()
   someNode(node, (one) => {

@@ -121,7 +121,7 @@ const UNITS = [
   ['MINUTE', 60_000],
 ] as const
 
-/** An interval in the largest unit of which it has a whole number. */
+/** Writes an interval in the largest unit that divides it. */
 function intervalText(millis: number): string {
   const amount = Math.abs(millis)
   const [unit, size] = UNITS.find(([, each]) => amount > 0 && amount % each === 0) ?? ['SECOND', 1000]

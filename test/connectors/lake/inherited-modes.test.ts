@@ -21,7 +21,7 @@ it('`makeFoldersLike` gives folders that are made concurrently the mode of their
   }
 })
 
-it('folders get the mode of their parent that a killed process made and did not give it', async () => {
+it('a folder gets the mode of its parent if a killed process made it and did not set the mode', async () => {
   const table = await mkdtemp(join(tmpdir(), 'quipu-modes-'))
   const modeOf = async (name: string): Promise<number> => (await stat(join(table, name))).mode & 0o777
   try {

@@ -71,7 +71,7 @@ describe('A materialized view of a lake', () => {
     }
   })
 
-  it('keeps its rows under another name and in a sweep, and leaves no file when it is dropped', async () => {
+  it('keeps its rows after a rename and a sweep, and leaves no file when it is dropped', async () => {
     await created('moved')
     await writes.write(await refreshOf('moved'), 'SELECT 1')
     const to = { schema: 's', table: 'there' }

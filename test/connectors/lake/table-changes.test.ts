@@ -98,7 +98,7 @@ describe('A table of plain files with a new name', () => {
 })
 
 describe('Two tables of plain files that exchange their names', () => {
-  it('take no rows of an insert that was begun for the other table', async () => {
+  it('refuse rows of an insert that was begun for the other table', async () => {
     const location = mkdtempSync(join(root, 'plain-'))
     for (const table of ['t', 'u']) cpSync(join(FIRST_FORMAT, 'shop/plain/1.csv'), join(location, `s/${table}/1.csv`))
     const writes = tableWrites(emptyLake(location), duckdb)

@@ -40,7 +40,7 @@ describe('The history of a table', () => {
     await writes.write({ kind: 'createSchema', schema: 's' })
   })
 
-  it('gives each version by its number and by the times until the next, with the columns of then', async () => {
+  it('finds a version by its number and by any time until the next, with the columns of that version', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     at(0)
     const named = { schema: 's', table: 't' }

@@ -22,7 +22,7 @@ describe('Access rules on materialized views', { timeout: 300_000 }, () => {
   })
   afterAll(() => runner.close())
 
-  it('let a user read the stored rows who may read the view, if its owner may pass on what it reads', async () => {
+  it('let users with a right to the view read its stored rows, if its owner may grant access to the tables', async () => {
     const view = { user: 'ana', table: 'm', privileges: SELECT }
     expect(await runner.outcome('SELECT * FROM m ORDER BY id', under([OWNER, view]))).toEqual([[7, 'eu'], [8, 'us']]) // prettier-ignore
     expect(await runner.outcome('SELECT id FROM m', under([OWNER]))).toBe(denied('Cannot select from table memory.default.m')) // prettier-ignore
@@ -52,7 +52,7 @@ describe('Access rules on materialized views', { timeout: 300_000 }, () => {
     expect(await runner.written(sql, under([owner, filtered]))).toEqual([[2, 'us']])
   })
 
-  it('do not give the owner what only the refreshing user may see', async () => {
+  it('do not store rows that only the refreshing user may see', async () => {
     const owner = { ...OWNER, filter: 'contains(current_groups(), region)' }
     const rules = [owner, { user: 'ana', table: 'm|listed', privileges: ['UPDATE'] }]
     const sql = 'REFRESH MATERIALIZED VIEW m'

@@ -58,7 +58,7 @@ function rowsEdge(from: OperatorFigures, to: OperatorFigures, rows: number | und
   return { from: from.id, to: to.id, rows, label: `${shownOrUnknown(rows)} rows` }
 }
 
-/** The operators that take the rows of a pipeline that ends in the first of each pair. */
+/** Pairs of operators: a pipeline ends in the first operator, and the second takes its rows. */
 const TAKERS: Readonly<Record<string, string>> = {
   HashBuilder: 'LookupJoin',
   SetBuilder: 'HashSemiJoin',

@@ -25,7 +25,7 @@ export const typedOverSelection = EditorView.domEventHandlers({
   },
 })
 
-/** The selection as the browser has it: the editor learns of it later. Chrome gives it to the shadow root. */
+/** The selection in the browser, which the editor does not know yet. In Chrome the shadow root has it. */
 function selectionOf(view: EditorView): { readonly from: number; readonly to: number } {
   const root = view.root as { getSelection?(): Selection | null }
   const selection = root.getSelection?.()

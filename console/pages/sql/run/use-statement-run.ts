@@ -9,7 +9,7 @@ import {
 } from '../../../api/statement/statement-client.ts'
 import { readWindow, type RowCursor } from './row-window.ts'
 
-/** Less than the time after which the server ends a query that no client asks for. */
+/** Less than the time after which the server ends a query whose client sends no request. */
 const KEEP_ALIVE_MS = 30_000
 
 export interface StatementRun {

@@ -35,7 +35,7 @@ export interface ClusterMetadataDeps<C> {
   readonly group: string
   /** The name of a cluster, for messages. */
   readonly nameOf: (cluster: C) => string
-  /** A text that only this cluster has, as its file is now. */
+  /** A text that identifies the cluster together with the present text of its file. */
   readonly keyOf: (cluster: C) => string
   /** The clusters of the group that may be asked about a catalog, the best first. */
   readonly open: (catalog: string) => readonly C[]
@@ -58,9 +58,9 @@ export interface ClusterMetadataDeps<C> {
   readonly now: () => number
 }
 
-/** The statements about metadata that run at a group at the same time, and those that may wait. */
+/** How many statements about metadata run at a group at the same time, and how many may wait. */
 const READS = { atOnce: 8, mostWaiting: 1_000, mostWaitingOfUser: 128 } as const
-/** The part of the time that the first of two clusters has to answer: the second one has the rest. */
+/** The share of the time limit in which the first of two clusters must answer. The second cluster gets the rest. */
 const OF_FIRST = 0.6
 const MIB = 1024 * 1024
 /** The memory of the values of a group, bytes. */
@@ -69,7 +69,7 @@ const MEMORY = { lists: 8 * MIB, schemas: 4 * MIB, tables: 16 * MIB, columns: 36
 const ROW_BYTES = 100
 /** The most characters of a comment and of a type. A longer comment is left out. */
 const MOST_TEXT = 64_000
-/** The type of a column whose type has too long a text. No server has a type with this name. */
+/** Stands for a type whose text is too long. No server has a type with this name. */
 const OVERSIZED = 'oversized'
 /** A list with more catalogs is not credible, and each statement looks through them. */
 const MOST_CATALOGS = 1_000
@@ -77,7 +77,7 @@ const MOST_CATALOGS = 1_000
 export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterMetadata<C> {
   const { group, nameOf, keyOf, open, withinMs, runOnCluster, now } = deps
   const queue = new ReadQueue({ ...READS, now })
-  // A group that is away or busy is found out without a request, so its next statement may try again at once.
+  // The error that a group is away or busy needs no request, so the next statement may try again at once.
   const isRemembered = (error: unknown): boolean => !(error instanceof GroupAway || error instanceof QueueFull)
   const kept = <T>(what: keyof typeof MEMORY, weightOf: (value: T) => number) => ({
     weightOf,

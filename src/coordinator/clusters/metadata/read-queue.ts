@@ -1,7 +1,7 @@
 import { FairQueue } from '../../../shared/fair-queue.ts'
 import { QuipuError } from '../../../shared/quipu-error.ts'
 
-/** The error of a read that finds too many others in the queue, or waits too long for them. */
+/** A read found too many other reads in the queue, or waited too long for them. */
 export class QueueFull extends QuipuError {
   readonly retry = 'later'
 }

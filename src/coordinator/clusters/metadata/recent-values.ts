@@ -39,7 +39,7 @@ export interface RecentValues<T> {
 }
 
 export interface RecentValuesOptions<T> {
-  /** The memory that a value takes, bytes. That of its scope is added. */
+  /** The memory that a value takes without its scope, bytes. */
   readonly weightOf: (value: T) => number
   /** The most bytes of all values together. The value that was read last is kept even if it has more. */
   readonly mostBytes: number
@@ -59,7 +59,7 @@ const STALE_MS = 600_000
 /** After a failed read its outcome is given for this time, so that not every statement waits for the cluster. */
 const ASK_AGAIN_MS = 5_000
 const MOST_FAILURES = 1_000
-/** The failure of a read with longer names is not remembered. */
+/** The greatest length of the names in a failure that is remembered, characters. */
 const MOST_FAILURE_KEY = 1_000
 /** The memory that each value takes besides its texts, bytes. */
 const ENTRY_BYTES = 300

@@ -237,7 +237,7 @@ async function carryOut(parts: StatementParts, analyzed: PlannedStatement, analy
         ? runExplainAnalyze(deps, run, analyzed, analysisNanos)
         : runExplain(deps, run, analyzed, analysisNanos)
     case 'write':
-      // Not awaited here, so that the analysis is not held in memory until the client's next request.
+      // Without an `await` here, this function does not hold the analysis in memory until the client's next request.
       return writeOnceFollowed(parts, analysisNanos)
     default:
       return unreachable(analyzed)

@@ -235,8 +235,8 @@ export class RemoteRun implements RemoteAnswers {
   }
 
   /**
-   * Fetches on while the answers of the cluster come at once and have no rows: a short statement has several of them, and
-   * each request of the client takes time. Rows are left for the client's next request.
+   * Fetches further answers while they come at once and have no rows: a short statement has several of them, and each
+   * request of the client takes time. The client's next request gets the rows.
    */
   async #joinEmpty(
     asked: RemotePoll,

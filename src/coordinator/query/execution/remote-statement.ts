@@ -46,8 +46,8 @@ const CLUSTER_LOST = 'cluster_lost'
  */
 const POSTED_MS = 100
 /**
- * A statement that runs for this long records an address by which a successor can keep it alive, milliseconds. Shorter
- * ones are not slowed down by it.
+ * After this run time, milliseconds, the coordinator records an address for the statement. With this address, a
+ * successor can keep the statement alive at the cluster. The record does not slow down shorter statements.
  */
 const NOTED_AFTER_MS = 250
 

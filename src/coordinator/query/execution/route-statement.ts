@@ -67,7 +67,7 @@ export async function routeStatement(delegation: Delegation, query: RoutedQuery)
   if (listsCatalogs(survey.kind, allNames)) await catalogs.untilListed()
   const names = withoutOwnCatalogs(allNames)
   await catalogs.untilKnown(names.catalogs)
-  // One list for the whole decision: mirrored tables were not compared at a cluster that opens later.
+  // The whole decision uses one list of open clusters. If a cluster opens later, its mirrored tables were not compared.
   const clusters = delegation.clusters.list()
   const targets = catalogs.targets()
   const isAboutNames = asksMetadata(survey.kind, names, (catalog) => targets.local.has(catalog))

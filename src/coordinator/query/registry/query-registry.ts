@@ -9,9 +9,9 @@ import { isTerminal } from '../stream/state.ts'
 export interface QueryRegistry {
   /** Adds a query until it is removed; a query that the log refuses never existed, and leaves by itself. */
   add(execution: QueryExecution): void
-  /** Resolves when a query was added, or recovery has failed one instead, or after `ms`. */
+  /** Resolves when a query was added, when recovery has failed a query, or after `ms`. */
   added(ms: number): Promise<void>
-  /** Notes that recovery has failed a query, which is not added. Its end is in the log. */
+  /** Notes that recovery has failed a query. The registry does not get this query: its end is in the log. */
   failedInRecovery(): void
   get(queryId: QueryId): QueryExecution | undefined
   list(): readonly QueryExecution[]

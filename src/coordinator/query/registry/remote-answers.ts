@@ -44,7 +44,7 @@ export type RemotePolled = RelayedQueryAnswer | { readonly kind: 'gone' | 'lost'
 export interface RemoteAnswers {
   poll(asked: RemotePoll): Promise<RemotePolled>
   /**
-   * Ends the stage early that the last answer offered to end. The query continues with the rows that it has.
+   * Ends the stage that the last answer allowed to end early. The query continues with the rows that it has.
    * @returns whether the cluster has taken the request
    */
   cancelStage(): Promise<boolean>

@@ -131,7 +131,7 @@ describe('The metadata of a group of clusters', () => {
     expect(asked).toEqual([`broken: ${SCHEMAS}`, `trino-b: ${SCHEMAS}`])
   })
 
-  it('comes from one of two clusters within the time that one statement has', async () => {
+  it('comes from the first or the second cluster within the time limit of one statement', async () => {
     const { metadata, given, setCluster, setSecond } = standIn(10_000)
     setCluster('slow')
     setSecond('trino-b')
@@ -378,7 +378,7 @@ describe('The catalogs of a cluster', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('stay known after a statement changed one of them', async () => {
+  it('stay known after a statement changed a catalog', async () => {
     const { made } = standIn()
     made.catalogs('trino-a')
     await made.listed('trino-a')
@@ -386,7 +386,7 @@ describe('The catalogs of a cluster', () => {
     expect(made.catalogs('trino-a')).toEqual(new Set(['hive', 'system']))
   })
 
-  it('are read while the most other statements about metadata that are allowed run', async () => {
+  it('are read while the greatest allowed number of other statements about metadata runs', async () => {
     const { made, metadata, answers, asked, hold } = standIn()
     const release = hold()
     for (let i = 0; i < 8; i++) answers[tablesIn('"hive"', ` WHERE table_schema = 's${i}'`)] = []
