@@ -43,8 +43,7 @@ export function SqlPage() {
 
   /** The selected part of the text, or all of it; without the semicolon at its end. */
   function chosen(): string {
-    const part = selected.current.trim() === '' ? text : selected.current
-    return part.replace(/[\s;]+$/, '')
+    return withoutSemicolon(selected.current.trim() === '' ? text : selected.current)
   }
   function runIt() {
     const sql = chosen()
@@ -57,7 +56,7 @@ export function SqlPage() {
   const isRunning = run.phase === 'running' || run.phase === 'rows'
   const mayDownload = run.columns !== undefined && run.answer?.updateType === undefined && ran !== ''
   // The server counts lines from the beginning of the statement that was sent.
-  const errorLocation = ran === text.replace(/[\s;]+$/, '') ? run.answer?.error?.errorLocation : undefined
+  const errorLocation = ran === withoutSemicolon(text) ? run.answer?.error?.errorLocation : undefined
   return (
     <>
       <Title order={1} size="h2">
@@ -131,4 +130,8 @@ export function SqlPage() {
       </Tabs>
     </>
   )
+}
+
+function withoutSemicolon(sql: string): string {
+  return sql.replace(/[\s;]+$/, '')
 }
