@@ -33,28 +33,14 @@ const columns: readonly Column<Row>[] = [
     value: (row) => row.nanos,
     cell: (row) => (row.nanos === undefined ? '?' : shownDuration(row.nanos)),
   },
-  {
-    id: 'in',
-    title: 'Rows in',
-    numeric: true,
-    value: (row) => row.rowsIn,
-    cell: (row) => shownOrUnknown(row.rowsIn),
-  },
-  {
-    id: 'out',
-    title: 'Rows out',
-    numeric: true,
-    value: (row) => row.rowsOut,
-    cell: (row) => shownOrUnknown(row.rowsOut),
-  },
-  {
+  rowsColumn({ id: 'in', title: 'Rows in', value: (row) => row.rowsIn }),
+  rowsColumn({ id: 'out', title: 'Rows out', value: (row) => row.rowsOut }),
+  rowsColumn({
     id: 'estimate',
     title: 'Estimated rows',
     explanation: "Rows of the output as the engine's optimizer estimated them before it ran",
-    numeric: true,
     value: (row) => row.estimatedRows,
-    cell: (row) => shownOrUnknown(row.estimatedRows),
-  },
+  }),
   {
     id: 'bytes',
     title: 'Bytes out',
@@ -64,6 +50,15 @@ const columns: readonly Column<Row>[] = [
     cell: (row) => (row.bytesOut === 0 ? '' : shownSize(row.bytesOut)),
   },
 ]
+
+/** A column of numbers of rows, some of which are unknown. */
+function rowsColumn(
+  column: Pick<Column<Row>, 'id' | 'title' | 'explanation'> & {
+    readonly value: (row: Row) => number | undefined
+  },
+): Column<Row> {
+  return { ...column, numeric: true, cell: (row) => shownOrUnknown(column.value(row)) }
+}
 
 /** The operators of all stages, those with the largest share of the time first. */
 export function Operators({ root }: { readonly root: StageInfo | undefined }) {
