@@ -256,13 +256,11 @@ async function materializedViews(connector: Connector, wanted: Wanted, catalogs:
   return Promise.all(
     found.map(async ({ schema, table, view, materialized, comment }) => {
       // A view over a table that cannot be read is not fresh; it must not hide the other views.
-      const source = async (from: SourceTable) =>
-        from.snapshot === undefined
-          ? undefined
-          : catalogs
-              .get(from.catalog)
-              ?.getTable(from.schema, from.table)
-              .catch(() => undefined)
+      const source = (from: SourceTable) =>
+        catalogs
+          .get(from.catalog)
+          ?.getTable(from.schema, from.table)
+          .catch(() => undefined)
       const freshness = await freshnessOf(materialized!, source)
       const { stored } = materialized!
       return {

@@ -175,7 +175,7 @@ export async function resolve(
 
   const storedOf = async ({ materialized }: ConnectorTable): Promise<Pick<ResolvedTable, 'readsStored'>> => {
     if (!materialized) return {}
-    const source = async (from: SourceTable) => (from.snapshot === undefined ? undefined : metadata.table(from.catalog, from.schema, from.table)) // prettier-ignore
+    const source = (from: SourceTable) => metadata.table(from.catalog, from.schema, from.table)
     return {
       readsStored: mayReadStored(materialized, await freshnessOf(materialized, source), session.startTimeMillis),
     }

@@ -200,8 +200,7 @@ function queryOfRefresh({ name, span }: RefreshMaterializedView): Query {
 }
 
 async function isFresh(input: StatementInput, { materialized }: ConnectorTable): Promise<boolean> {
-  const source = async ({ catalog, schema, table, snapshot }: SourceTable) =>
-    snapshot === undefined ? undefined : input.metadata.table(catalog, schema, table)
+  const source = ({ catalog, schema, table }: SourceTable) => input.metadata.table(catalog, schema, table)
   return materialized !== undefined && (await freshnessOf(materialized, source)) === 'FRESH'
 }
 
