@@ -97,3 +97,16 @@ export const sequence = {
 export const asOf = query('asOf', 'The state after an event of the query (its sequence), or at an ISO 8601 time')
 
 export const stale = { 'X-Engine-Stale': header('How many milliseconds the answer may be behind', countSchema) }
+
+/** Parameters that choose a part of the events of a stream. */
+export const eventPage = [
+  query('after', 'Sequence after which the answer begins', countSchema),
+  query('limit', 'Most events in the answer', countSchema),
+]
+
+export const cloudEvents = json(
+  'Events, oldest first',
+  arrayOf('CloudEvent'),
+  'application/cloudevents-batch+json',
+  stale,
+)

@@ -1,5 +1,5 @@
 import { clusterStates } from '../../../coordinator/clusters/state.ts'
-import { ref, arrayOf, json, nothing, problemOf, path, query, countSchema, internal, stale } from './document-parts.ts'
+import { ref, arrayOf, json, nothing, problemOf, path, internal, eventPage, cloudEvents } from './document-parts.ts'
 
 const clusterName = path('name', 'Name of its file, without `.json`')
 
@@ -53,13 +53,9 @@ export const nodeOperations = {
   '/v1/cluster/{name}/events': {
     get: {
       summary: 'The events of a cluster as CloudEvents',
-      parameters: [
-        clusterName,
-        query('after', 'Sequence to begin after', countSchema),
-        query('limit', 'At most so many', countSchema),
-      ],
+      parameters: [clusterName, ...eventPage],
       responses: {
-        200: json('Events, oldest first', arrayOf('CloudEvent'), 'application/cloudevents-batch+json', stale),
+        200: cloudEvents,
         404: problemOf('There is no such cluster'),
         503: problemOf('The read models do not answer'),
       },

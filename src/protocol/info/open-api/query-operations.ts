@@ -13,6 +13,8 @@ import {
   sequence,
   asOf,
   stale,
+  eventPage,
+  cloudEvents,
 } from './document-parts.ts'
 
 const moment = { type: 'string', format: 'date-time' } as const
@@ -145,13 +147,9 @@ export const queryOperations = {
   '/v1/query/{queryId}/events': {
     get: {
       summary: 'The events of a query as CloudEvents',
-      parameters: [
-        queryId,
-        query('after', 'Sequence after which the answer begins', countSchema),
-        query('limit', 'Most events in the answer', countSchema),
-      ],
+      parameters: [queryId, ...eventPage],
       responses: {
-        200: json('Events, oldest first', arrayOf('CloudEvent'), 'application/cloudevents-batch+json', stale),
+        200: cloudEvents,
         403: notAllowed,
         404: unknownQuery,
         410: problemOf('The data of the query was forgotten'),
