@@ -76,7 +76,7 @@ async function answerOf(task: FrontEndTask): Promise<ThreadAnswers[FrontEndTask[
         metadata: metadataOf(task),
         onTimes: (times) => send({ type: 'times', times }),
       })
-      return { planned, fingerprint: fingerprintOf(parsed, session) }
+      return { planned, fingerprint: task.withFingerprint ? fingerprintOf(parsed, session) : undefined }
     }
     case 'findSecrets': {
       const text = takeText(task.sql, task.session.preparedStatements)

@@ -41,6 +41,7 @@ export type FrontEndTask =
       readonly sql: string
       readonly session: PlainSession
       readonly catalogs: readonly (readonly [name: string, abilities: ConnectorAbilities | undefined])[]
+      readonly withFingerprint: boolean
     }
   | {
       readonly kind: 'findSecrets'

@@ -70,7 +70,8 @@ export function createThreadedFrontEnd(
       }
       const handles = new Map<string, TableHandle>()
       const catalogs = metadata.catalogs().map((name) => [name, metadata.abilities(name)] as const)
-      const task = { kind: 'plan', sql, session: plainSession(session), catalogs } as const
+      const withFingerprint = caller.onFingerprint !== undefined
+      const task = { kind: 'plan', sql, session: plainSession(session), catalogs, withFingerprint } as const
       const { planned, fingerprint } = await threads.run(
         task,
         hostOf(session, metadata, handles, caller.onTimes),
