@@ -113,11 +113,11 @@ export function createStoredQueries(read: QueryRows, files: ArchivedFiles): Stor
 }
 
 const NAMES = Object.keys(queryListRow.shape) as (keyof QueryListRow & keyof typeof queriesTable.columns)[]
+const JSON_NAMES = new Set(NAMES.filter((name) => splitColumn(queriesTable.columns[name]).type === 'jsonb'))
+
 /** A value from DuckDB, which returns JSON as text. */
 function archivedCell(name: (typeof NAMES)[number], value: unknown): unknown {
-  return typeof value === 'string' && splitColumn(queriesTable.columns[name]).type === 'jsonb'
-    ? JSON.parse(value)
-    : value
+  return typeof value === 'string' && JSON_NAMES.has(name) ? JSON.parse(value) : value
 }
 
 const TERMINAL: ReadonlySet<string> = new Set(['FINISHED', 'FAILED'])
