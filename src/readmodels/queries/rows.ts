@@ -282,9 +282,9 @@ const CHANGING = /\b(?:now|rand|random|uuid|shuffle|localtime\w*|current_\w+|tab
 function cacheKey(created: KnownQuery['created'], planned: NonNullable<KnownQuery['planned']>): string | null {
   const { sql, redacted, session } = created
   const read = planned.tables.filter(({ mode }) => mode === 'READ')
-  const isKnown = planned.stages.every(({ withheld, fragment }) => !withheld && !(fragment && readsForRules(fragment)))
-  if (redacted || planned.write || !isKnown || read.length === 0 || CHANGING.test(sql)) return null
-  if (read.some(({ snapshot }) => snapshot === undefined)) return null
+  if (redacted || planned.write || read.length === 0) return null
+  if (read.some(({ snapshot }) => snapshot === undefined) || CHANGING.test(sql)) return null
+  if (planned.stages.some(({ withheld, fragment }) => withheld || (fragment && readsForRules(fragment)))) return null
   const { catalog, schema, timeZone, properties, preparedStatements } = session
   const versions = read.map((one) => JSON.stringify([one.catalog, one.schema, one.table, one.snapshot]))
   const key = [sql, catalog, schema, timeZone, properties, preparedStatements, versions.toSorted()]
