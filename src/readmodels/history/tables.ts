@@ -106,18 +106,19 @@ function accessColumns(table: 'table_name' | 'view_name'): HistoryColumns {
   )
 }
 
-function access(mode: 'READ' | 'WRITE' | 'VIEW'): HistoryView {
+function access(mode: 'READ' | 'WRITE' | 'VIEW', columns: HistoryColumns): HistoryView {
   return {
     from: 'table_access t',
     archived: ['table_access'],
     where: `t.mode = '${mode}'`,
     owner: { kind: 'query', id: 't.query_id' },
-    columns: mode === 'WRITE' ? writtenTable : accessColumns(mode === 'VIEW' ? 'view_name' : 'table_name'),
+    columns,
   }
 }
 
-const { columns: _lists, ...accessedTable } = accessColumns('table_name')
-const { access: _access, views: _views, ...writtenTable } = accessColumns('table_name')
+const readTable = accessColumns('table_name')
+const { columns: _lists, ...accessedTable } = readTable
+const { access: _access, views: _views, ...writtenTable } = readTable
 
 export const historyViews = {
   queries: {
@@ -207,9 +208,9 @@ export const historyViews = {
       names: { v: 'version' },
     }),
   },
-  tables_read: access('READ'),
-  tables_written: access('WRITE'),
-  views_read: access('VIEW'),
+  tables_read: access('READ', readTable),
+  tables_written: access('WRITE', writtenTable),
+  views_read: access('VIEW', accessColumns('view_name')),
   columns_read: {
     from: 'columns_read c join table_access t on t.query_id = c.query_id and t.ordinal = c.table_ordinal',
     archived: ['columns_read', 'table_access'],
