@@ -8,6 +8,8 @@ import {
   parseDateLiteral,
   parseTimestampLiteral,
   PICOS_PER_DAY,
+  PICOS_PER_MILLI,
+  picosOfMillis,
   requireZone,
   roundPicos,
   instantFrom,
@@ -21,7 +23,6 @@ export interface SessionTimes {
   readonly startTimeMillis: number
 }
 
-const PICOS_PER_MILLI = 1_000_000_000n
 const MILLIS_PER_DAY = 86_400_000
 
 /**
@@ -62,8 +63,7 @@ function callConstant(
   times: SessionTimes,
 ): ConstantExpr | undefined {
   if (name === 'now') {
-    const value = BigInt(Math.trunc(times.startTimeMillis)) * PICOS_PER_MILLI
-    return { kind: 'constant', type, value, zone: requireZone(times.timeZone) }
+    return { kind: 'constant', type, value: picosOfMillis(times.startTimeMillis), zone: requireZone(times.timeZone) }
   }
   if (name !== 'at_timezone') return undefined
   const [moment, zone] = args.map((argument) => computeConstant(argument, times))
@@ -148,7 +148,7 @@ function castConstant(from: ConstantExpr, type: SqlType, { timeZone }: SessionTi
 }
 
 /** The local time of a moment, picoseconds since 1970-01-01 00:00; undefined for a value that is no moment. */
-function localPicos({ type, value, zone = 'UTC' }: ConstantExpr): bigint | undefined {
+export function localPicos({ type, value, zone = 'UTC' }: ConstantExpr): bigint | undefined {
   switch (type.kind) {
     case 'date':
       return (value as bigint) * PICOS_PER_DAY

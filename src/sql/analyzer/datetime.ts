@@ -3,6 +3,7 @@ import { trimmed } from '../../duckdb/blanks.ts'
 
 // Exact dates and times of literals: days and picoseconds as integers.
 
+export const PICOS_PER_MILLI = 1_000_000_000n
 const PICOS_PER_SECOND = 1_000_000_000_000n
 export const PICOS_PER_DAY = 86_400n * PICOS_PER_SECOND
 
@@ -158,16 +159,21 @@ export function zoneOffsetSeconds(zone: string, epochMillis: number): number {
   return match[1] === '-' ? -seconds : seconds
 }
 
+/** The picoseconds of an instant in milliseconds, such as the start of a statement. */
+export function picosOfMillis(millis: number): bigint {
+  return BigInt(Math.trunc(millis)) * PICOS_PER_MILLI
+}
+
 /** The local time of an instant; both in picoseconds. */
 export function localOf(instant: bigint, zone: string): bigint {
-  return instant + BigInt(zoneOffsetSeconds(zone, Number(instant / 1_000_000_000n))) * PICOS_PER_SECOND
+  return instant + BigInt(zoneOffsetSeconds(zone, Number(instant / PICOS_PER_MILLI))) * PICOS_PER_SECOND
 }
 
 /** As `instantOf`; a local time in a gap counts on from before the gap, as in Java. */
 export function instantFrom(localPicos: bigint, zone: string): bigint {
   const instant = instantOf(localPicos, zone)
   if (instant !== undefined) return instant
-  const before = zoneOffsetSeconds(zone, Number(localPicos / 1_000_000_000n) - 86_400_000)
+  const before = zoneOffsetSeconds(zone, Number(localPicos / PICOS_PER_MILLI) - 86_400_000)
   return localPicos - BigInt(before) * PICOS_PER_SECOND
 }
 
@@ -184,7 +190,7 @@ export function floorDiv(a: bigint, b: bigint): bigint {
 
 /** The instant of a local time (both in picoseconds): the earlier one if the clock went back; undefined in a gap. */
 export function instantOf(localPicos: bigint, zone: string): bigint | undefined {
-  const localMillis = Number(localPicos / 1_000_000_000n)
+  const localMillis = Number(localPicos / PICOS_PER_MILLI)
   const candidates = [-86_400_000, 0, 86_400_000].map((shift) => zoneOffsetSeconds(zone, localMillis + shift))
   const instants = [...new Set(candidates)]
     .filter((offset) => zoneOffsetSeconds(zone, localMillis - offset * 1000) === offset)

@@ -33,6 +33,7 @@ import {
   parseDateLiteral,
   parseTimeLiteral,
   parseTimestampLiteral,
+  PICOS_PER_MILLI,
   type ParsedTimestamp,
 } from './datetime.ts'
 import type { Expr } from './tree.ts'
@@ -245,7 +246,7 @@ function timestampLiteral({ picos, precision, zone }: ParsedTimestamp): Expr | u
   if (!isWithin(picos, 1_000_000n, MAX_MICROS)) return undefined
   if (zone === undefined) return constantOf(timestamp(precision), picos)
   const instant = instantOf(picos, zone)
-  if (instant === undefined || !isWithin(instant, 1_000_000_000n, MAX_ZONED_MILLIS)) return undefined
+  if (instant === undefined || !isWithin(instant, PICOS_PER_MILLI, MAX_ZONED_MILLIS)) return undefined
   return { kind: 'constant', type: timestampWithTimeZone(precision), value: instant, zone: requireZone(zone) }
 }
 

@@ -29,7 +29,7 @@ import {
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
 import { errorAt, locatedAt, type AnalysisContext, type ExpressionState } from './context.ts'
-import { floorDiv, PICOS_PER_DAY, requireZone, roundPicos, zoneOffsetSeconds } from './datetime.ts'
+import { floorDiv, PICOS_PER_DAY, picosOfMillis, requireZone, roundPicos, zoneOffsetSeconds } from './datetime.ts'
 import { functionOf } from './literals.ts'
 import type { Expr } from './tree.ts'
 
@@ -235,7 +235,7 @@ function now(context: AnalysisContext): {
   const { startTimeMillis, timeZone } = context.session
   const zone = requireZone(timeZone)
   const offset = zoneOffsetSeconds(zone, startTimeMillis)
-  const utc = BigInt(Math.trunc(startTimeMillis)) * 1_000_000_000n
+  const utc = picosOfMillis(startTimeMillis)
   return { utc, local: utc + BigInt(offset) * 1_000_000_000_000n, offset, zone }
 }
 

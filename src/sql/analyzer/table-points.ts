@@ -3,9 +3,9 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { QueryPeriod } from '../syntax/ast-query.ts'
 import { isInteger, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { computeConstant, momentText } from './computed-constants.ts'
+import { computeConstant, localPicos, momentText } from './computed-constants.ts'
 import { errorAt, locatedAt, type AnalysisContext } from './context.ts'
-import { PICOS_PER_DAY, requireZone, instantFrom } from './datetime.ts'
+import { instantFrom, PICOS_PER_MILLI, picosOfMillis, requireZone } from './datetime.ts'
 import { analyzeExpression } from './expressions.ts'
 import type { Scope } from './scope.ts'
 import type { ConstantExpr } from './tree.ts'
@@ -40,7 +40,7 @@ function constantOf(context: AnalysisContext, period: QueryPeriod): ConstantExpr
     throw errorAt(context, period.end, 'EXPRESSION_NOT_CONSTANT', message)
   }
   if (value.value === null) throw errorAt(context, period, 'INVALID_ARGUMENTS', 'Pointer value cannot be NULL')
-  if (isTime && instantPicos(value, context) >= BigInt(Math.trunc(context.session.startTimeMillis)) * 1_000_000_000n) {
+  if (isTime && instantPicos(value, context) >= picosOfMillis(context.session.startTimeMillis)) {
     throw errorAt(context, period, 'INVALID_ARGUMENTS', `Pointer value '${momentText(value)}' is not in the past`)
   }
   return value
@@ -51,7 +51,7 @@ function constantOf(context: AnalysisContext, period: QueryPeriod): ConstantExpr
  * @throws EngineError NOT_SUPPORTED, without a position, for a type that names no version
  */
 export function pointOf(context: AnalysisContext, { rangeType }: QueryPeriod, value: ConstantExpr): TablePoint {
-  if (rangeType === 'TIMESTAMP') return { kind: 'time', millis: Number(instantPicos(value, context) / 1_000_000_000n) }
+  if (rangeType === 'TIMESTAMP') return { kind: 'time', millis: Number(instantPicos(value, context) / PICOS_PER_MILLI) }
   if (isInteger(value.type)) return { kind: 'version', version: String(value.value) }
   if (value.type.kind === 'varchar') return { kind: 'reference', name: String(value.value) }
   throw new EngineError('NOT_SUPPORTED', `Unsupported type for table version: ${typeName(value.type)}`)
@@ -62,8 +62,7 @@ function isMoment({ kind }: SqlType): boolean {
 }
 
 /** The instant of a date or timestamp, picoseconds since 1970; one without zone is in the session's zone. */
-function instantPicos({ type, value }: ConstantExpr, { session }: AnalysisContext): bigint {
-  if (type.kind === 'timestamp with time zone') return value as bigint
-  const local = type.kind === 'date' ? (value as bigint) * PICOS_PER_DAY : (value as bigint)
-  return instantFrom(local, requireZone(session.timeZone))
+function instantPicos(moment: ConstantExpr, { session }: AnalysisContext): bigint {
+  if (moment.type.kind === 'timestamp with time zone') return moment.value as bigint
+  return instantFrom(localPicos(moment)!, requireZone(session.timeZone))
 }
