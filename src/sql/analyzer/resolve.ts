@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { accessOf, type AccessControl } from '../access-control.ts'
-import type { ConnectorTable, SourceTable, TablePoint } from '../../connectors/spi/connector.ts'
+import type { ConnectorTable, TablePoint } from '../../connectors/spi/connector.ts'
 import { freshnessOf, mayReadStored } from '../../connectors/spi/freshness.ts'
 import type { SessionContext } from '../session.ts'
 import type { StatementInput } from '../statement-input.ts'
@@ -91,6 +91,7 @@ export async function resolve(
   { changed, periods }: ResolveOptions = {},
 ): Promise<ResolvedMetadata> {
   const tables = new Map<string, Promise<ResolvedTable | undefined>>()
+  const reads = new Map<string, Promise<ConnectorTable | undefined>>()
   const found = new Map<string, ResolvedTable>()
   const versions = new Map<string, ConnectorTable | EngineError>()
   const walked = new Set<string>()
@@ -160,8 +161,16 @@ export async function resolve(
     return asked
   }
 
+  /** Asks for each table once: a materialized view needs the tables that its query names to know whether it is fresh. */
+  const read = (name: TableName): Promise<ConnectorTable | undefined> => {
+    const key = keyOf(name)
+    const asked = reads.get(key) ?? metadata.table(name.catalog, name.schema, name.table)
+    reads.set(key, asked)
+    return asked
+  }
+
   const ask = async (name: TableName): Promise<ResolvedTable | undefined> => {
-    const table = await metadata.table(name.catalog, name.schema, name.table)
+    const table = await read(name)
     if (table === undefined) {
       if (!schemas.has(name.catalog)) schemas.set(name.catalog, await metadata.schemas(name.catalog))
       return undefined
@@ -175,10 +184,8 @@ export async function resolve(
 
   const storedOf = async ({ materialized }: ConnectorTable): Promise<Pick<ResolvedTable, 'readsStored'>> => {
     if (!materialized) return {}
-    const source = (from: SourceTable) => metadata.table(from.catalog, from.schema, from.table)
-    return {
-      readsStored: mayReadStored(materialized, await freshnessOf(materialized, source), session.startTimeMillis),
-    }
+    const freshness = await freshnessOf(materialized, read)
+    return { readsStored: mayReadStored(materialized, freshness, session.startTimeMillis) }
   }
 
   const access = accessOf(session)

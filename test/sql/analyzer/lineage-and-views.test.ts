@@ -58,6 +58,24 @@ describe('Views', () => {
   })
 })
 
+describe('A materialized view', () => {
+  it('asks for each table of its query once, also to find out whether it is fresh', async () => {
+    const asked: string[] = []
+    const shop = shopMetadata(asked)
+    const sources = [{ catalog: 'shop', schema: 'main', table: 'orders', snapshot: 'first' }]
+    const metadata: MetadataPort = {
+      ...shop,
+      async table(catalog, schema, name) {
+        const view = name === 'big_orders'
+        const found = await shop.table(catalog, schema, name)
+        return found && (view ? { ...found, materialized: { stored: { refreshedAt: 0, sources } } } : found)
+      },
+    }
+    await analyze('SELECT * FROM big_orders', metadata)
+    expect(asked.toSorted()).toEqual(['shop.main.big_orders', 'shop.main.orders'])
+  })
+})
+
 describe('A view whose declared columns differ from those of its text', () => {
   const viewOf = (sql: string, declared: string): MetadataPort => ({
     ...shopMetadata(),
