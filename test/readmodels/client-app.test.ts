@@ -128,4 +128,11 @@ describe('The program behind a statement', () => {
     expect(found({ sql: `/* ${'Username: a, '.repeat(100_000)}` })).toBeUndefined()
     expect(found({ sql: `/* ${'x'.repeat(4000)} */ SELECT 1` })).toBeUndefined()
   })
+
+  it('is found in linear time in a text with many blanks', () => {
+    const sql = `SELECT${' '.repeat(4000)}1`
+    const startMs = performance.now()
+    for (let i = 0; i < 200; i++) expect(found({ sql })).toBeUndefined()
+    expect(performance.now() - startMs).toBeLessThan(1000)
+  })
 })

@@ -50,6 +50,9 @@ const LONGEST_COMMENT = 4096
 
 const LEADING = /\s*(?:--([^\n]*)(?:\n|$)|\/\*([\s\S]*?)\*\/)/y
 
+/** Blanks and semicolons at the end. A match begins with the first of them only, so that a search takes linear time. */
+const TRAILING = /(?<![\s;])[\s;]+$/
+
 /** The texts of the comments before a statement, then that of a comment behind it. */
 function* outerComments(sql: string): Generator<string> {
   const leading = new RegExp(LEADING)
@@ -58,7 +61,7 @@ function* outerComments(sql: string): Generator<string> {
     if (!match) break
     yield (match[1] ?? match[2]!).slice(0, LONGEST_COMMENT).trim()
   }
-  const end = sql.slice(-LONGEST_COMMENT).replace(/[\s;]+$/, '')
+  const end = sql.slice(-LONGEST_COMMENT).replace(TRAILING, '')
   if (end.endsWith('*/')) {
     const start = end.lastIndexOf('/*')
     if (start >= 0) yield end.slice(start + 2, -2).trim()
