@@ -71,6 +71,13 @@ describe('A long statement', () => {
     await expect(planThreaded(front, 'SELECT 1', session, shopMetadata(), { owner })).rejects.toThrow('read here')
   })
 
+  it('has a fingerprint, for a caller that asks for it', async () => {
+    const made: (string | undefined)[] = []
+    const onFingerprint = (one: { readonly query: string } | undefined) => void made.push(one?.query)
+    await planThreaded(apart, long('SELECT 1'), session, shopMetadata(), { owner, onFingerprint })
+    expect(made).toEqual(['SELECT ?'])
+  })
+
   it('keeps the table handle that the connector returned', async () => {
     const metadata = shopMetadata()
     const handles = new Set<unknown>()
