@@ -64,6 +64,8 @@ interface Definition {
   readonly result: string | ((bindings: Bindings) => SqlType)
   readonly rendering: Rendering
   readonly deterministic: boolean
+  /** Set if the result is the time of the statement. */
+  readonly ofTime?: true
   /**
    * Whether the function is called for NULL arguments. Otherwise a scalar function returns NULL and an aggregate skips
    * the row.
@@ -77,7 +79,9 @@ interface Definition {
   readonly note: string
 }
 
-type Options = Partial<Pick<Definition, 'deterministic' | 'calledOnNull' | 'orderSensitive' | 'hidden' | 'note'>>
+type Options = Partial<
+  Pick<Definition, 'deterministic' | 'ofTime' | 'calledOnNull' | 'orderSensitive' | 'hidden' | 'note'>
+>
 
 /** A rendering as written in the table: text is a template, which is parsed when the module loads. */
 type Written = string | Template | ((context: RenderContext) => Sql)

@@ -24,6 +24,7 @@ interface Resolved {
   readonly argumentTypes: readonly SqlType[]
   readonly resultType: SqlType
   readonly deterministic: boolean
+  readonly ofTime?: true
   readonly calledOnNull: boolean
   readonly orderSensitive: boolean
   /** Renders the call as a DuckDB expression; its arguments are already rendered and coerced. */
@@ -165,6 +166,7 @@ function resolved(chosen: Applicable): ResolvedFunction {
     argumentTypes: bound.argumentTypes,
     resultType: result,
     deterministic: definition.deterministic,
+    ...(definition.ofTime && { ofTime: true }),
     calledOnNull: definition.calledOnNull,
     orderSensitive: definition.orderSensitive,
     render(call) {

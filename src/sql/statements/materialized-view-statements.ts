@@ -183,13 +183,11 @@ function refuseRowsForUser(input: StatementInput, name: TableName, owner: string
 
 /** @see MaterializedView.stored */
 function digestOf(node: RelationNode, { startTimeMillis, timeZone, groups }: SessionContext): string {
-  const isNew = someNode(node, (one) => one.kind === 'call' && (!one.function.deterministic || TIMES.has(one.function.name))) // prettier-ignore
+  // Functions of the time that are written without parentheses are constants in the tree.
+  const isNew = someNode(node, (one) => one.kind === 'call' && (!one.function.deterministic || one.function.ofTime === true)) // prettier-ignore
   const text = treeText(node, (property, value) => (OF_TODAY.has(property) ? undefined : value))
   return hash('sha256', JSON.stringify([text, timeZone, groups, ...(isNew ? [startTimeMillis] : [])]))
 }
-
-/** Functions that return the time of the statement. Their forms without parentheses are constants in the tree. */
-const TIMES = new Set(['now', 'current_timestamp', 'localtimestamp', 'current_date', 'current_time', 'localtime'])
 
 /** Properties of scans that change with the rows of their tables. */
 const OF_TODAY = new Set(['handle', 'snapshot'])

@@ -151,8 +151,8 @@ function start(context: RenderContext): Sql {
 const now = (context: RenderContext): Sql => structOf({ t: start(context), z: literal(context.session.timeZone) })
 
 const currentValues = [
-  scalar('now()', 'timestamp(3) with time zone', now, PARTIAL),
-  scalar('current_timestamp()', 'timestamp(3) with time zone', now, PARTIAL, { hidden: true }),
+  scalar('now()', 'timestamp(3) with time zone', now, PARTIAL, { ofTime: true }),
+  scalar('current_timestamp()', 'timestamp(3) with time zone', now, PARTIAL, { hidden: true, ofTime: true }),
   scalar(
     'localtimestamp()',
     'timestamp(3)',
@@ -160,11 +160,15 @@ const currentValues = [
     PARTIAL,
     {
       hidden: true,
+      ofTime: true,
     },
   ),
-  scalar('current_date()', 'date', (context) => sql`DATE ${literal(currentDate(context.session))}`, PARTIAL),
+  scalar('current_date()', 'date', (context) => sql`DATE ${literal(currentDate(context.session))}`, PARTIAL, {
+    ofTime: true,
+  }),
   scalar('localtime()', 'time(3)', (context) => sql`TIME ${literal(localText(context.session).slice(11))}`, PARTIAL, {
     hidden: true,
+    ofTime: true,
   }),
   scalar(
     'current_time()',
@@ -175,7 +179,7 @@ const currentValues = [
         o: sql`CAST(${integer(offsetMillis(context.session) / 60_000)} AS INTEGER)`,
       }),
     PARTIAL,
-    { hidden: true },
+    { hidden: true, ofTime: true },
   ),
   scalar('current_timezone()', 'varchar', (context) => literal(context.session.timeZone), PARTIAL),
 ]
