@@ -12,12 +12,14 @@ import {
   type ClusterTarget,
   type ClusterView,
   type LastCheck,
+  type SlotAsker,
 } from './cluster.ts'
-import { createClusterChecks, type CheckResult } from './cluster-checks.ts'
+import { createClusterChecks, type CheckResult, type ClusterChecks } from './cluster-checks.ts'
 import type { ClusterFiles } from './cluster-files.ts'
 import { afterSighting, limitsOf, newCondition, type ClusterCondition, type ClusterSighting } from './cluster-health.ts'
-import { createClusterJournal } from './cluster-journal.ts'
+import { createClusterJournal, type ClusterJournal } from './cluster-journal.ts'
 import type { ClusterStates } from './cluster-states.ts'
+import type { HealthLimits } from '../nodes/node-health.ts'
 import type { ClusterEvent, ClusterEventData } from './events.ts'
 import type { ClusterState } from './state.ts'
 import { isTarget, keyOf, SlotQueue, type Waiter } from './slot-queue.ts'
@@ -70,140 +72,266 @@ const MOST_TICK_MS = 100
 const TICKS_OF_A_BEAT = 20
 
 export function createClusterDirectory(options: ClusterDirectoryOptions): ClusterControl {
-  const { states, clock, beatMs, waitMs, telemetry } = options
-  const limits = limitsOf(beatMs)
-  const journal = createClusterJournal({
-    log: options.log,
-    clock,
-    states,
-    onEvent(event) {
-      telemetry.onEvent(event)
-      slots.serve()
-    },
-  })
-  const checks = createClusterChecks({ clock, beatMs, onResult: checked })
-  const entries = new Map<string, Entry>()
-  const slots = new SlotQueue(() => [...entries.values()].filter(takesStatements).map(({ cluster }) => cluster))
-  const waits = new Map<Waiter, Wait>()
-  const ready = deferred()
-  let files: ClusterFiles | undefined
-  let timer: NodeJS.Timeout | undefined
+  return new WritersClusters(options)
+}
 
-  function stateOf(name: string): ClusterState {
-    return states.get(name)?.state ?? 'ACTIVE'
+class WritersClusters implements ClusterControl {
+  readonly #options: ClusterDirectoryOptions
+  readonly #limits: HealthLimits
+  readonly #journal: ClusterJournal
+  readonly #checks: ClusterChecks
+  readonly #entries = new Map<string, Entry>()
+  readonly #slots = new SlotQueue(() => this.#open().map(({ cluster }) => cluster))
+  readonly #waits = new Map<Waiter, Wait>()
+  readonly #ready = deferred()
+  #files: ClusterFiles | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: ClusterDirectoryOptions) {
+    const { log, clock, states, beatMs, telemetry } = options
+    this.#options = options
+    this.#limits = limitsOf(beatMs)
+    this.#journal = createClusterJournal({
+      log,
+      clock,
+      states,
+      onEvent: (event) => {
+        telemetry.onEvent(event)
+        this.#slots.serve()
+      },
+    })
+    this.#checks = createClusterChecks({
+      clock,
+      beatMs,
+      onResult: (cluster, result) => this.#checked(cluster, result),
+    })
   }
 
-  function takesStatements({ cluster, condition }: Entry): boolean {
-    return isClusterOpen({ state: stateOf(cluster.name), health: condition.health })
+  get ready(): Promise<void> {
+    return this.#ready.promise
   }
 
-  function tick(): void {
-    if (!states.hasReached(options.begin)) return
-    const now = options.files()
-    if (now !== files) take(now)
-    checks.tick(now.clusters, ({ name }) => isSettled(entries.get(name)!.condition))
-    endWaits()
+  async start(): Promise<void> {
+    const { beatMs } = this.#options
+    this.#timer ??= setInterval(() => this.#tick(), Math.min(MOST_TICK_MS, Math.max(10, beatMs / TICKS_OF_A_BEAT)))
+    this.#timer.unref()
+    this.#tick()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#checks.stop()
+    const over = new EngineError('NO_NODES_AVAILABLE', 'This coordinator stops', { retry: 'anew' })
+    for (const wait of this.#waits.values()) wait.giveUp(over)
+    await this.#journal.settled()
+  }
+
+  list(): readonly ClusterView[] {
+    return [...this.#entries.values()].map((entry) => this.#viewOf(entry))
+  }
+
+  byName(name: string): ClusterView | undefined {
+    const entry = this.#entries.get(name)
+    return entry && this.#viewOf(entry)
+  }
+
+  groups(): ReadonlyMap<string, readonly ClusterView[]> {
+    const groups = new Map<string, ClusterView[]>()
+    for (const entry of this.#entries.values()) {
+      const { group } = entry.cluster
+      const members = groups.get(group) ?? []
+      members.push(this.#viewOf(entry))
+      groups.set(group, members)
+    }
+    return groups
+  }
+
+  waitingIn(group: string): number {
+    let waiting = this.#slots.waitingOf({ group })
+    for (const { cluster } of this.#entries.values())
+      if (cluster.group === group) waiting += this.#slots.waitingOf({ cluster: cluster.name })
+    return waiting
+  }
+
+  slot(target: ClusterTarget, { user, signal, avoid }: SlotAsker): Promise<ClusterSlot> {
+    const { clock, telemetry } = this.#options
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason as Error)
+      const start = clock.monotonicMs()
+      let stopWaiting: (() => void) | undefined
+      const settle = (result: 'slot' | 'gave_up'): void => {
+        this.#waits.delete(waiter)
+        signal.removeEventListener('abort', onAbort)
+        telemetry.onWaited(clock.monotonicMs() - start, result)
+      }
+      const giveUp = (error: Error): void => {
+        stopWaiting?.()
+        settle('gave_up')
+        reject(error)
+      }
+      const onAbort = (): void => giveUp(signal.reason as Error)
+      const waiter: Waiter = {
+        target,
+        user,
+        avoid,
+        onSlot: (name) => {
+          settle('slot')
+          resolve(this.#slotAt(this.#entries.get(name)!.cluster))
+        },
+      }
+      this.#waits.set(waiter, { giveUp, closedSince: undefined })
+      signal.addEventListener('abort', onAbort, { once: true })
+      stopWaiting = this.#slots.push(waiter)
+      this.#endWaits()
+    })
+  }
+
+  adopt(name: ClusterName): ClusterSlot | undefined {
+    const entry = this.#entries.get(name)
+    if (!entry) return undefined
+    this.#slots.take(name)
+    return this.#slotAt(entry.cluster)
+  }
+
+  outcome(name: string, error: Error | undefined): void {
+    const entry = this.#entries.get(name)
+    if (entry) this.#see(entry, error ? { kind: 'failed', error } : { kind: 'ready' })
+  }
+
+  async ask(name: ClusterName, after: ClusterState, asker: StateAsker): Promise<ClusterView | undefined> {
+    if (!this.#entries.has(name)) return undefined
+    await this.#journal.record(name, 'ClusterStateAsked', () => {
+      const before = this.#stateOf(name)
+      return before === after ? undefined : { name, before, after, ...asker }
+    })
+    return this.byName(name)
+  }
+
+  #stateOf(name: string): ClusterState {
+    return this.#options.states.get(name)?.state ?? 'ACTIVE'
+  }
+
+  /** The clusters that take statements. */
+  #open(): readonly Entry[] {
+    return [...this.#entries.values()].filter(({ cluster, condition }) =>
+      isClusterOpen({ state: this.#stateOf(cluster.name), health: condition.health }),
+    )
+  }
+
+  #tick(): void {
+    if (!this.#options.states.hasReached(this.#options.begin)) return
+    const now = this.#options.files()
+    if (now !== this.#files) this.#take(now)
+    this.#checks.tick(now.clusters, ({ name }) => isSettled(this.#entries.get(name)!.condition))
+    this.#endWaits()
   }
 
   /** Takes new files, and records what they changed. */
-  function take(now: ClusterFiles): void {
-    const occasion: 'start' | 'reload' = files === undefined ? 'start' : 'reload'
-    files = now
-    const before = new Map(entries)
-    entries.clear()
+  #take(now: ClusterFiles): void {
+    const occasion: 'start' | 'reload' = this.#files === undefined ? 'start' : 'reload'
+    this.#files = now
+    const before = new Map(this.#entries)
+    this.#entries.clear()
     for (const cluster of now.clusters) {
       const { name } = cluster
-      entries.set(name, entryOf(cluster, before.get(name)))
-      void record(name, 'ClusterFound', () => {
-        const known = states.get(name)
+      this.#entries.set(name, this.#entryOf(cluster, before.get(name)))
+      void this.#record(name, 'ClusterFound', () => {
+        const known = this.#options.states.get(name)
         if (known?.present && known.digest === cluster.digest) return undefined
         const { group, digest } = cluster
         const url = cluster.url.origin
         return { name, url, group, digest, occasion, ...(known?.present && { before: known.digest }) }
       })
     }
-    for (const { name } of states.list())
-      if (!entries.has(name))
-        void record(name, 'ClusterGone', () => {
-          const known = states.get(name)
+    for (const { name } of this.#options.states.list())
+      if (!this.#entries.has(name))
+        void this.#record(name, 'ClusterGone', () => {
+          const known = this.#options.states.get(name)
           return known?.present ? { name, digest: known.digest, occasion } : undefined
         })
-    slots.serve()
-    ready.resolve()
+    this.#slots.serve()
+    this.#ready.resolve()
   }
 
   /** Makes an entry. A cluster with an unchanged address keeps its health; after a restart, the health in the log. */
-  function entryOf(cluster: Cluster, before: Entry | undefined): Entry {
+  #entryOf(cluster: Cluster, before: Entry | undefined): Entry {
     if (before?.cluster.url.origin === cluster.url.origin) return { ...before, cluster }
-    const known = states.get(cluster.name)
+    const known = this.#options.states.get(cluster.name)
     const isSame = known?.present === true && known.url === cluster.url.origin
-    const condition = newCondition(isSame ? known.health : 'PENDING', clock.monotonicMs())
+    const condition = newCondition(isSame ? known.health : 'PENDING', this.#options.clock.monotonicMs())
     return { cluster, condition, version: undefined, lastCheck: undefined }
   }
 
-  const record: typeof journal.record = (name, type, make) =>
+  readonly #record: ClusterJournal['record'] = (name, type, make) =>
     // A fenced writer cannot record it. The next writer records its own observations.
-    journal.record(name, type, make).catch(() => {})
+    this.#journal.record(name, type, make).catch(() => {})
 
-  function checked(cluster: Cluster, { sighting, check, version }: CheckResult): void {
-    const entry = entries.get(cluster.name)
+  #checked(cluster: Cluster, { sighting, check, version }: CheckResult): void {
+    const entry = this.#entries.get(cluster.name)
     if (entry?.cluster !== cluster) return
     entry.lastCheck = check
     entry.version = version ?? entry.version
-    telemetry.onCheck(cluster, check)
-    see(entry, sighting)
+    this.#options.telemetry.onCheck(cluster, check)
+    this.#see(entry, sighting)
   }
 
-  function see(entry: Entry, sighting: ClusterSighting): void {
+  #see(entry: Entry, sighting: ClusterSighting): void {
     const { name } = entry.cluster
-    const { condition, change } = afterSighting(entry.condition, sighting, limits, clock.monotonicMs())
+    const { condition, change } = afterSighting(
+      entry.condition,
+      sighting,
+      this.#limits,
+      this.#options.clock.monotonicMs(),
+    )
     entry.condition = condition
     if (!change) return
-    void record(name, 'ClusterHealthChanged', () => ({ name, ...change }))
-    slots.serve()
+    void this.#record(name, 'ClusterHealthChanged', () => ({ name, ...change }))
+    this.#slots.serve()
   }
 
   /** Ends the waiting of statements for which no cluster was open for too long. */
-  function endWaits(): void {
-    if (waits.size === 0) return
-    const now = clock.monotonicMs()
-    const open = [...entries.values()].filter(takesStatements)
+  #endWaits(): void {
+    if (this.#waits.size === 0) return
+    const now = this.#options.clock.monotonicMs()
+    const open = this.#open()
     const closed = new Map<string, boolean>()
-    for (const [{ target }, wait] of waits) {
+    for (const [{ target }, wait] of this.#waits) {
       const key = keyOf(target)
       if (!closed.has(key)) closed.set(key, !open.some(({ cluster }) => isTarget(cluster, target)))
       if (closed.get(key)) wait.closedSince ??= now
       else wait.closedSince = undefined
-      if (wait.closedSince !== undefined && now - wait.closedSince >= waitMs) wait.giveUp(noCluster(target))
+      if (wait.closedSince !== undefined && now - wait.closedSince >= this.#options.waitMs)
+        wait.giveUp(this.#noCluster(target))
     }
   }
 
-  function noCluster(target: ClusterTarget): EngineError {
-    const all = [...entries.values()].filter(({ cluster }) => isTarget(cluster, target))
+  #noCluster(target: ClusterTarget): EngineError {
+    const all = [...this.#entries.values()].filter(({ cluster }) => isTarget(cluster, target))
     const what = 'group' in target ? `cluster of group ${target.group}` : `cluster ${target.cluster}`
     if (all.length === 0)
       return new EngineError('NO_NODES_AVAILABLE', `No file describes a ${what}`, { retry: 'later' })
     const each = all.map(({ cluster: { name }, condition }) => {
-      const state = stateOf(name)
+      const state = this.#stateOf(name)
       return `${name} is ${state === 'ACTIVE' ? condition.health : state}`
     })
     return new EngineError('NO_NODES_AVAILABLE', `No ${what} takes statements: ${each.join(', ')}`, { retry: 'later' })
   }
 
-  function slotAt(cluster: Cluster): ClusterSlot {
+  #slotAt(cluster: Cluster): ClusterSlot {
     let left = false
     return {
       cluster,
-      leave() {
+      leave: () => {
         if (left) return
         left = true
-        slots.leave(cluster.name)
+        this.#slots.leave(cluster.name)
       },
     }
   }
 
-  function viewOf({ cluster, condition, version, lastCheck }: Entry): ClusterView {
-    const known = states.get(cluster.name)
+  #viewOf({ cluster, condition, version, lastCheck }: Entry): ClusterView {
+    const known = this.#options.states.get(cluster.name)
     const state = known?.state ?? 'ACTIVE'
     const isActive = state === 'ACTIVE'
     return {
@@ -213,100 +341,11 @@ export function createClusterDirectory(options: ClusterDirectoryOptions): Cluste
       reason: isActive ? known?.healthReason : known?.stateReason,
       by: known?.stateBy,
       since: isActive ? known?.healthSince : known?.stateSince,
-      running: slots.runningAt(cluster.name),
-      waiting: slots.waitingFor(cluster),
+      running: this.#slots.runningAt(cluster.name),
+      waiting: this.#slots.waitingFor(cluster),
       version,
       lastCheck,
     }
-  }
-
-  const viewNamed = (name: string): ClusterView | undefined => {
-    const entry = entries.get(name)
-    return entry && viewOf(entry)
-  }
-
-  return {
-    ready: ready.promise,
-    async start() {
-      timer ??= setInterval(tick, Math.min(MOST_TICK_MS, Math.max(10, beatMs / TICKS_OF_A_BEAT)))
-      timer.unref()
-      tick()
-    },
-    async stop() {
-      clearInterval(timer)
-      timer = undefined
-      checks.stop()
-      const over = new EngineError('NO_NODES_AVAILABLE', 'This coordinator stops', { retry: 'anew' })
-      for (const wait of waits.values()) wait.giveUp(over)
-      await journal.settled()
-    },
-    list: () => [...entries.values()].map(viewOf),
-    byName: viewNamed,
-    groups() {
-      const groups = new Map<string, ClusterView[]>()
-      for (const entry of entries.values()) {
-        const { group } = entry.cluster
-        const members = groups.get(group) ?? []
-        members.push(viewOf(entry))
-        groups.set(group, members)
-      }
-      return groups
-    },
-    waitingIn: (group) => {
-      let waiting = slots.waitingOf({ group })
-      for (const { cluster } of entries.values())
-        if (cluster.group === group) waiting += slots.waitingOf({ cluster: cluster.name })
-      return waiting
-    },
-    slot(target, { user, signal, avoid }) {
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason as Error)
-        const start = clock.monotonicMs()
-        let stopWaiting: (() => void) | undefined
-        const settle = (result: 'slot' | 'gave_up'): void => {
-          waits.delete(waiter)
-          signal.removeEventListener('abort', onAbort)
-          telemetry.onWaited(clock.monotonicMs() - start, result)
-        }
-        const giveUp = (error: Error): void => {
-          stopWaiting?.()
-          settle('gave_up')
-          reject(error)
-        }
-        const onAbort = (): void => giveUp(signal.reason as Error)
-        const waiter: Waiter = {
-          target,
-          user,
-          avoid,
-          onSlot(name) {
-            settle('slot')
-            resolve(slotAt(entries.get(name)!.cluster))
-          },
-        }
-        waits.set(waiter, { giveUp, closedSince: undefined })
-        signal.addEventListener('abort', onAbort, { once: true })
-        stopWaiting = slots.push(waiter)
-        endWaits()
-      })
-    },
-    adopt(name) {
-      const entry = entries.get(name)
-      if (!entry) return undefined
-      slots.take(name)
-      return slotAt(entry.cluster)
-    },
-    outcome(name, error) {
-      const entry = entries.get(name)
-      if (entry) see(entry, error ? { kind: 'failed', error } : { kind: 'ready' })
-    },
-    async ask(name, after, asker) {
-      if (!entries.has(name)) return undefined
-      await journal.record(name, 'ClusterStateAsked', () => {
-        const before = stateOf(name)
-        return before === after ? undefined : { name, before, after, ...asker }
-      })
-      return viewNamed(name)
-    },
   }
 }
 
