@@ -22,6 +22,7 @@ const USAGE = `usage: quipu <command> [options]
   tail            prints events as they happen, one on each line; quipu tail --help
   routing check   checks a file of routing rules and shows how it routes a statement; quipu routing --help
   replay          runs recorded statements again on two servers and compares the results; quipu replay --help
+  shadow          runs the statements of a server on a second server too, as they come; quipu shadow --help
   hash-password   prints a line for a password file; quipu hash-password --help
   help, --help    prints this text with all settings
   --version       prints the version
@@ -123,6 +124,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'replay': {
       const { replayCommand } = await import('./replay-command.ts')
       return replayCommand(rest)
+    }
+    case 'shadow': {
+      const { shadowCommand } = await import('./shadow-command.ts')
+      return shadowCommand(rest)
     }
     case 'hash-password': {
       const { hashPasswordCommand } = await import('./hash-password-command.ts')

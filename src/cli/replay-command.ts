@@ -1,17 +1,16 @@
 import { setMaxListeners } from 'node:events'
-import { rmSync, writeFileSync } from 'node:fs'
 import type { ReplayBeginning } from '../protocol/replay/replay-report.ts'
-import { listWhere } from '../replay/listed-in-history.ts'
-import { anyDifferent, type ReplayLine } from '../replay/replay-line.ts'
+import { listSampled, listWhere } from '../replay/listed-in-history.ts'
+import { differentIn, type ReplayLine } from '../replay/replay-line.ts'
 import { planReplay } from '../replay/replay-plan.ts'
 import { DigestComparison } from '../replay/digest-comparison.ts'
 import { listQueries, readDigest, readStatement, type Get } from '../replay/replay-source.ts'
 import { replay } from '../replay/replay.ts'
-import { reportPage } from '../replay/report-page.ts'
 import { openScratch } from '../replay/scratch-results.ts'
 import { createTally, type Tally } from '../replay/tally.ts'
 import { parseReplayFlags, REPLAY_USAGE, type ReplayFlags } from './replay-flags.ts'
 import { beginRecord } from './replay-record.ts'
+import { coverageText, replayText, writeReports } from './replay-reports.ts'
 import { createReplayServer, getterOf, inSqlOf } from './replay-servers.ts'
 import { makeScratchFolder } from './scratch-folder.ts'
 import { openVerdictFile } from './verdict-file.ts'
@@ -37,13 +36,13 @@ export async function replayCommand(argv: readonly string[]): Promise<number> {
   try {
     const tally = createTally()
     await run(options, tally, folder.path, stopping.signal)
-    process.stdout.write(summary(tally))
-    if (options.report !== undefined) writeReport(options, tally)
+    process.stdout.write(replayText(tally))
+    writeReports(options, { from: options.baseline.url, to: options.against.url }, tally)
     if (stopping.signal.aborted) {
       process.stderr.write('quipu: the replay was stopped; run it again with the same --json to continue\n')
       return EXIT_COULD_NOT_RUN
     }
-    return anyDifferent(tally.counts) ? EXIT_DIFFERENT : 0
+    return differentIn(tally.counts) > 0 ? EXIT_DIFFERENT : 0
   } catch (error) {
     process.stderr.write(`quipu: ${(error as Error).message}\n`)
     return EXIT_COULD_NOT_RUN
@@ -58,10 +57,9 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
   const lines = openVerdictFile(options.json)
   try {
     const get = getterOf(server, signal)
-    const { filter } = options
-    const listed =
-      filter.where === undefined ? listQueries(get, filter) : listWhere(inSqlOf(server, signal), filter.where, filter)
-    const plan = await planReplay(scratch.connection, listed, counted(lines.before(), tally))
+    const listed = listedBy(options, get, signal)
+    const plan = await planReplay(scratch.connection, listed, counted(lines.before(), tally), options.fingerprints)
+    if (plan.coverage) process.stdout.write(coverageText(plan.coverage))
     if (plan.size === 0) return
     const record = await beginRecord(server, beginningOf(options, plan.size))
     const progress = createProgress(plan.size)
@@ -102,6 +100,13 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
   }
 }
 
+/** The queries that the flags select. A sample of fingerprints needs figures of the history. */
+function listedBy({ server, filter, fingerprints }: ReplayFlags, get: Get, signal: AbortSignal) {
+  const ask = inSqlOf(server, signal)
+  if (fingerprints) return listSampled(ask, filter)
+  return filter.where === undefined ? listQueries(get, filter) : listWhere(ask, filter.where, filter)
+}
+
 /** Digests of the record. They say nothing about another baseline, nor about the time that a run takes. */
 function digestsOf({ server, baseline, repeat }: ReplayFlags, get: Get): DigestComparison | undefined {
   if (baseline !== server || repeat > 0) return undefined
@@ -130,13 +135,6 @@ async function* counted(lines: AsyncIterable<ReplayLine>, tally: Tally): AsyncGe
   }
 }
 
-function writeReport({ report = '', baseline, against }: ReplayFlags, tally: Tally): void {
-  const page = reportPage({ baseline: baseline.url, against: against.url, at: new Date().toISOString(), tally })
-  // A user who could read an existing file could read this one too.
-  rmSync(report, { force: true })
-  writeFileSync(report, page, { mode: 0o600, flag: 'wx' })
-}
-
 function createProgress(size: number) {
   const live = process.stderr.isTTY === true
   let done = 0
@@ -149,12 +147,4 @@ function createProgress(size: number) {
       if (live) process.stderr.write('\r\u001b[K')
     },
   }
-}
-
-function summary({ counts, speeds: { slower, faster } }: Tally): string {
-  const timed = { 'slower there': slower, 'faster there': faster }
-  const all = [...Object.entries(counts), ...Object.entries(timed).filter(([, count]) => count > 0)]
-  if (all.length === 0) return 'No statement was replayed\n'
-  const width = Math.max(...all.map(([name]) => name.length))
-  return `${all.map(([name, count]) => `${name.padEnd(width)}  ${count}`).join('\n')}\n`
 }

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { parseCondition } from '../replay/listed-in-history.ts'
+import type { FingerprintSample } from '../replay/replay-plan.ts'
 import type { ReplayFilter } from '../replay/replay-source.ts'
 import type { CatalogMap } from '../replay/replayed-text.ts'
 import { callServer, SERVER_USAGE, serverFlags, type CalledServer } from './called-server.ts'
@@ -21,7 +22,12 @@ ${SERVER_USAGE}
   --query <id,…>        only these queries
   --where <SQL>         only statements for which this condition holds; it uses the columns of system.history.queries
   --sample <n%>         only this share of the statements; each run takes the same ones
+  --sample fingerprints, --sample fingerprints:<k>
+                        only representatives of each fingerprint, at most k (default: 3): the most expensive statement,
+                        the most recent one, the median. The fingerprints with the most CPU come first
+  --most <n>            at most n statements of such a sample
   --as-recorded         runs each statement as the user who posted it; the access rules must let you impersonate that user
+  --user-map <a=b>      runs statements of user a as user b; can be repeated
   --session <k=v>       sets a session property instead of its recorded value; can be repeated
   --catalog-map <a=b>   uses catalog b on the other server for catalog a of the record; can be repeated
   --concurrency <n>     statements that run at the same time (default: 1)
@@ -32,6 +38,7 @@ ${SERVER_USAGE}
   --plan                runs no statement: compares the recorded plans with the plans of the other server
   --json <file>         writes a line for each statement; continues an earlier replay to the same file
   --report <file>       writes a page of HTML in one file
+  --summary <file>      writes totals by verdict, fingerprint, program and user as JSON
   --rows                adds the texts of statements, and the rows that differ, to both files
 
 Exit code 0: nothing is different. 1: something is different. 2: the replay could not run.
@@ -43,9 +50,13 @@ export interface ReplayFlags {
   readonly baseline: CalledServer
   readonly against: CalledServer
   readonly filter: ReplayFilter
+  /** Undefined: all statements of the filter. */
+  readonly fingerprints: FingerprintSample | undefined
   readonly session: Readonly<Record<string, string>>
   readonly catalogs: CatalogMap
   readonly asRecorded: boolean
+  /** The users that statements of these users run as. */
+  readonly users: ReadonlyMap<string, string>
   readonly concurrency: number
   readonly speed: number | undefined
   readonly statementTimeoutMs: number
@@ -54,6 +65,7 @@ export interface ReplayFlags {
   readonly mode: 'run' | 'plan'
   readonly json: string | undefined
   readonly report: string | undefined
+  readonly summary: string | undefined
   readonly rows: boolean
 }
 
@@ -71,7 +83,9 @@ const flags = {
   query: text,
   where: text,
   sample: text,
+  most: text,
   'as-recorded': flag,
+  'user-map': several,
   session: several,
   'catalog-map': several,
   concurrency: text,
@@ -81,19 +95,29 @@ const flags = {
   plan: flag,
   json: text,
   report: text,
+  summary: text,
   rows: flag,
   help: flag,
 } as const
 
 const time = z.iso.datetime({ offset: true, error: 'must be a time such as 2026-05-01T00:00:00Z' })
+/** Such as `fingerprints:3`. */
+const fingerprintsSchema = z
+  .string()
+  .regex(/^fingerprints(:[1-9]\d{0,3})?$/)
+  .transform((sample) => ({ each: Number(sample.split(':')[1] ?? 3) }))
+
+/** A share of all statements: `5%` or `0.05`. */
+export const sampleSchema = z
+  .string()
+  .regex(/^(\d{1,3}(\.\d+)?%|0?\.\d+|1\.0)$/, 'must be a percentage such as 5%')
+  .transform((share) => Number.parseFloat(share) / (share.endsWith('%') ? 100 : 1))
+
 const values = z.object({
   since: time.optional(),
   until: time.optional(),
-  sample: z
-    .string()
-    .regex(/^\d{1,3}(\.\d+)?%$/, 'must be a percentage such as 5%')
-    .transform((percent) => Number.parseFloat(percent) / 100)
-    .optional(),
+  sample: z.union([fingerprintsSchema, sampleSchema], 'must be a percentage such as 5%, or fingerprints:3').optional(),
+  most: z.coerce.number('must be a number').int().min(1).max(10_000_000).optional(),
   concurrency: z.coerce.number('must be a number').int().min(1).max(64).default(1),
   'statement-timeout': z.coerce.number('must be a number').min(0.001).max(1_000_000).default(3_600),
   repeat: z.coerce.number('must be a number').int().min(3).max(1000).optional(),
@@ -119,7 +143,12 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
     if (given.query !== undefined && given.where !== undefined)
       throw new Error('Use either --query or --where, not both')
     if (given.where !== undefined) parseCondition(given.where)
-    const { since, until, sample, concurrency, speed, repeat = 0 } = parsed.data
+    const { since, until, sample: drawn, most, concurrency, speed, repeat = 0 } = parsed.data
+    const sample = typeof drawn === 'number' ? drawn : undefined
+    const fingerprints = typeof drawn === 'object' ? { each: drawn.each, most } : undefined
+    if (most !== undefined && !fingerprints) throw new Error('--most needs --sample fingerprints')
+    if (fingerprints && (given.query !== undefined || speed !== undefined))
+      throw new Error('--sample fingerprints has its own order: leave out --query and --speed')
     const server = callServer(given)
     return {
       server,
@@ -135,9 +164,11 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
         where: given.where,
         queryIds: given.query?.split(',').map((id) => id.trim()),
       },
+      fingerprints,
       session: Object.fromEntries(pairsOf('session', given.session)),
       catalogs: new Map(pairsOf('catalog-map', given['catalog-map']).map(([a, b]) => [a.toLowerCase(), b])),
       asRecorded: given['as-recorded'] ?? false,
+      users: new Map(pairsOf('user-map', given['user-map'])),
       concurrency,
       speed,
       statementTimeoutMs: parsed.data['statement-timeout'] * 1_000,
@@ -145,6 +176,7 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
       mode: given.plan ? 'plan' : 'run',
       json: given.json,
       report: given.report,
+      summary: given.summary,
       rows: given.rows ?? false,
     }
   } catch (error) {
@@ -153,12 +185,13 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
 }
 
 /** The variables for another server: it gets its own credentials, and none of this server's. */
-function envOf(side: 'BASELINE' | 'AGAINST'): NodeJS.ProcessEnv {
+export function envOf(side: 'BASELINE' | 'AGAINST'): NodeJS.ProcessEnv {
   const { [`QUIPU_${side}_PASSWORD`]: password, [`QUIPU_${side}_ACCESS_TOKEN`]: token } = process.env
   return { ...process.env, QUIPU_PASSWORD: password, QUIPU_ACCESS_TOKEN: token }
 }
 
-function pairsOf(name: string, given: readonly string[] = []): readonly (readonly [string, string])[] {
+/** The pairs `name=value` of a flag. @throws Error for another text */
+export function pairsOf(name: string, given: readonly string[] = []): readonly (readonly [string, string])[] {
   return given.map((pair) => {
     const at = pair.indexOf('=')
     if (at <= 0) throw new Error(`--${name} ${pair}: must be name=value`)

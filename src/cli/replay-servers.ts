@@ -16,7 +16,8 @@ export function getterOf(server: CalledServer, signal: AbortSignal): Get {
   return async (target) => {
     const question = { method: 'GET', signal, headers: { accept: 'application/json' } }
     const { status, headers, text } = await askCalled(server, REPLAY_SOURCE, target, question)
-    if (status !== 200) throw new Error(`${new URL(server.url).origin} answered ${status}: ${reasonOf(text)}`)
+    if (status !== 200)
+      throw new RefusedError(status, `${new URL(server.url).origin} answered ${status}: ${reasonOf(text)}`)
     const { link } = headers
     return { text, link: Array.isArray(link) ? link.join(', ') : link }
   }
@@ -41,10 +42,13 @@ const HISTORY_SESSION = {
   clientTags: [],
 }
 
+/** The parts of the flags that decide how a statement runs on a server. */
+type RunFlags = Pick<ReplayFlags, 'session' | 'asRecorded' | 'users' | 'statementTimeoutMs'>
+
 /** A server on which recorded statements run, each in its session, with that server's names of catalogs. */
 export function createReplayServer(
   server: CalledServer,
-  options: Pick<ReplayFlags, 'session' | 'asRecorded' | 'statementTimeoutMs'>,
+  options: RunFlags,
   catalogs: CatalogMap,
   stopping: AbortSignal,
 ): ReplayServer {
@@ -53,7 +57,8 @@ export function createReplayServer(
     snapshots: (queryId) => readSnapshots(get, queryId),
     digest: (queryId) => readDigest(get, queryId),
     async *run(sql, statement, signal) {
-      const user = options.asRecorded ? statement.session.user : server.user
+      const { user: recorded } = statement.session
+      const user = options.users.get(recorded) ?? (options.asRecorded ? recorded : server.user)
       const limit = endingAfter(options.statementTimeoutMs, signal)
       try {
         const session = sessionThere(statement, options, catalogs)
@@ -99,11 +104,7 @@ function failureOf(error: unknown): ReplayError | undefined {
   return undefined
 }
 
-function sessionThere(
-  { session }: RecordedStatement,
-  options: Pick<ReplayFlags, 'session' | 'asRecorded' | 'statementTimeoutMs'>,
-  catalogs: CatalogMap,
-) {
+function sessionThere({ session }: RecordedStatement, options: Pick<RunFlags, 'session'>, catalogs: CatalogMap) {
   const { catalog } = session
   const mapped = catalog === undefined ? undefined : (catalogs.get(catalog.toLowerCase()) ?? catalog)
   const preparedStatements = Object.fromEntries(

@@ -13,7 +13,7 @@ export type AskInSql = (sql: string) => AsyncIterable<readonly unknown[]>
 
 /** The statement that lists queries. The condition and the times replace its literals. */
 const LISTING = parseStatement(`
-  SELECT query_id, created, source, user FROM system.history.queries
+  SELECT query_id, created, source, user, fingerprint, cpu_ms FROM system.history.queries
   WHERE true AND created <= TIMESTAMP '9999-12-31 00:00:00.000 UTC' AND created >= TIMESTAMP '1970-01-01 00:00:00.000 UTC'
   ORDER BY created DESC, query_id DESC LIMIT 10000`)
 
@@ -25,6 +25,8 @@ const rowSchema = z.tuple([
   z.string().transform((time) => new Date(time.replace(' UTC', 'Z').replace(' ', 'T')).toISOString()),
   z.string().nullable(),
   z.string(),
+  z.string().nullable(),
+  z.number().nullable(),
 ])
 
 /** A condition over the columns of `system.history.queries`. @throws EngineError SYNTAX_ERROR */
@@ -37,15 +39,29 @@ export function parseCondition(text: string): Expression {
  * @param where SQL over `system.history.queries`; the rest of the filter applies too
  */
 export async function* listWhere(ask: AskInSql, where: string, filter: ReplayFilter): AsyncGenerator<ListedQuery> {
-  const condition = parseCondition(where)
+  yield* listMeeting(ask, parseCondition(where), filter)
+}
+
+/** The queries of which a sample is drawn: reads that finished, and that the filter selects. Newest first. */
+export function listSampled(ask: AskInSql, filter: ReplayFilter): AsyncGenerator<ListedQuery> {
+  const { where } = filter
+  const read = parseExpressionText(`query_type = 'SELECT' AND state = 'FINISHED'`)
+  const condition: Expression =
+    where === undefined
+      ? read
+      : { kind: 'LogicalExpression', span: read.span, operator: 'AND', terms: [read, parseCondition(where)] }
+  return listMeeting(ask, condition, filter)
+}
+
+async function* listMeeting(ask: AskInSql, condition: Expression, filter: ReplayFilter): AsyncGenerator<ListedQuery> {
   let until = filter.until
   let seen = new Set<string>()
   for (let most = PAGE; ;) {
     const rows: ListedQuery[] = []
     const fresh: ListedQuery[] = []
     for await (const row of ask(listingOf(condition, { since: filter.since, until }, most))) {
-      const [queryId, createdAt, source, user] = rowSchema.parse(row)
-      const listed = { queryId, createdAt }
+      const [queryId, createdAt, source, user, fingerprint, cpuMs] = rowSchema.parse(row)
+      const listed = { queryId, createdAt, fingerprint: fingerprint ?? undefined, cpuMs: cpuMs ?? undefined }
       rows.push(listed)
       if (seen.has(queryId)) continue
       fresh.push(listed)

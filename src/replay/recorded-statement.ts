@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   queryEventSchemas,
+  tableAccessSchema,
   type PlanOutline,
   type QueryEventType,
   type QuerySession,
@@ -21,11 +22,27 @@ export interface RecordedStatement {
   readonly columns: readonly { readonly name: string; readonly type: string }[]
   /** The plan; absent if it is not in the record. */
   readonly outline: PlanOutline | undefined
+  /** The snapshots of the tables that the query read, by `catalog.schema.table`, as far as the record has them. */
+  readonly snapshots: ReadonlyMap<string, string>
+  /** The shape of the statement, as the history shows it; undefined if it is not in the record. */
+  readonly fingerprint: string | undefined
 }
 
 export type ReadStatement =
   | { readonly kind: 'statement'; readonly statement: RecordedStatement }
-  | { readonly kind: 'skipped'; readonly queryId: string; readonly createdAt: string; readonly reason: SkipReason }
+  | {
+      readonly kind: 'skipped'
+      readonly queryId: string
+      readonly createdAt: string
+      readonly reason: SkipReason
+      /** Undefined if the record does not have it any more. */
+      readonly session?: QuerySession | undefined
+    }
+
+/** The kinds of statements that a replay runs. */
+const QUERIES: ReadonlySet<string> = new Set(['SELECT'])
+/** Also statements that show or explain something. */
+export const READS: ReadonlySet<string> = new Set(['SELECT', 'DESCRIBE', 'EXPLAIN'])
 
 /** The fields that are read of an event from `GET /v1/query/{id}/events`. */
 export const listedEventSchema = z.object({ type: z.string(), time: z.string(), data: z.unknown() })
@@ -38,6 +55,7 @@ const planned = queryEventSchemas.QueryPlanned.pick({
   ordered: true,
   columns: true,
   outline: true,
+  fingerprint: true,
 }).extend({
   write: z.unknown().optional(),
 })
@@ -45,21 +63,45 @@ const planned = queryEventSchemas.QueryPlanned.pick({
 /**
  * The statement of a query, or the reason why it must not run again: only statements that were recorded as reads do.
  * @param events the first events of the query, in order
+ * @param types the kinds of statements that may run, besides none that writes
  */
-export function recordedStatement(queryId: string, events: readonly ListedEvent[]): ReadStatement {
+export function recordedStatement(
+  queryId: string,
+  events: readonly ListedEvent[],
+  types: ReadonlySet<string> = QUERIES,
+): ReadStatement {
   const first = events[0]
   const createdAt = first?.time ?? ''
-  const skipped = (reason: SkipReason): ReadStatement => ({ kind: 'skipped', queryId, createdAt, reason })
   const creation = created.safeParse(dataOf(events, 'QueryCreated'))
+  const skipped = (reason: SkipReason): ReadStatement => ({
+    kind: 'skipped',
+    queryId,
+    createdAt,
+    reason,
+    session: creation.data?.session,
+  })
   if (!creation.success) return skipped('forgotten')
   const { sql, redacted, session } = creation.data
   if (redacted) return skipped('secrets')
   const plan = planned.safeParse(dataOf(events, 'QueryPlanned'))
   if (!plan.success) return skipped('notAnalysed')
-  const { queryType, tables, write, ordered, columns, outline } = plan.data
+  const { queryType, tables, write, ordered, columns, outline, fingerprint } = plan.data
   if (write !== undefined || tables.some(({ mode }) => mode === 'WRITE')) return skipped('write')
-  if (queryType !== 'SELECT') return skipped('notAQuery')
-  return { kind: 'statement', statement: { queryId, createdAt, sql, session, ordered, columns, outline } }
+  if (!types.has(queryType)) return skipped('notAQuery')
+  return {
+    kind: 'statement',
+    statement: {
+      queryId,
+      createdAt,
+      sql,
+      session,
+      ordered,
+      columns,
+      outline,
+      snapshots: snapshotsOf(tables),
+      fingerprint: fingerprint && `v${fingerprint.version}-${fingerprint.hash}`,
+    },
+  }
 }
 
 /**
@@ -68,7 +110,10 @@ export function recordedStatement(queryId: string, events: readonly ListedEvent[
  */
 export function snapshotsIn(events: readonly ListedEvent[]): ReadonlyMap<string, string> {
   const plan = planned.safeParse(dataOf(events, 'QueryPlanned'))
-  const tables = plan.success ? plan.data.tables : []
+  return snapshotsOf(plan.success ? plan.data.tables : [])
+}
+
+function snapshotsOf(tables: readonly z.infer<typeof tableAccessSchema>[]): ReadonlyMap<string, string> {
   return new Map(
     tables.flatMap(({ catalog, schema, table, snapshot }) =>
       snapshot === undefined ? [] : [[[catalog, schema, table].join('.'), snapshot] as const],

@@ -9,6 +9,10 @@ export const replayLineSchema = z.intersection(
     user: z.string().optional(),
     hereMs: z.number().optional().describe('From the POST to the last page'),
     thereMs: z.number().optional(),
+    thereQueryId: z.string().optional().describe('The id of the statement on the other server'),
+    recordedMs: z.number().optional().describe('The recorded time of the query without its time in the queue'),
+    fingerprint: z.string().optional().describe('The shape of the statement, as in `system.history.queries`'),
+    app: z.string().optional().describe('The program that sent the recorded statement'),
     rows: z.number().int().optional(),
     byDigest: z
       .literal(true)
@@ -33,9 +37,9 @@ export type VerdictName = ReplayVerdict['verdict']
 export type VerdictCounts = Readonly<Partial<Record<VerdictName, number>>>
 
 /** Verdicts that mean that the two sides differ. */
-const BAD: ReadonlySet<VerdictName> = new Set(['DIFFERENT', 'FAILED_THERE', 'FAILED_HERE'])
+export const BAD_VERDICTS: readonly VerdictName[] = ['DIFFERENT', 'FAILED_THERE', 'FAILED_HERE']
 
-/** Whether any verdict means that the sides differ. */
-export function anyDifferent(counts: VerdictCounts): boolean {
-  return Object.keys(counts).some((name) => BAD.has(name as VerdictName))
+/** How many statements have a verdict that means that the sides differ. */
+export function differentIn(counts: VerdictCounts): number {
+  return BAD_VERDICTS.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
 }

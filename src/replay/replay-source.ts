@@ -14,6 +14,9 @@ export interface ListedQuery {
   readonly queryId: string
   /** ISO UTC. */
   readonly createdAt: string
+  /** The shape and the CPU time, if the list comes from the history. */
+  readonly fingerprint?: string | undefined
+  readonly cpuMs?: number | undefined
 }
 
 export interface ReplayFilter {
@@ -72,20 +75,20 @@ export function isMeant(
 ): boolean {
   if (filter.until !== undefined && Date.parse(createdAt) >= Date.parse(filter.until)) return false
   if (filter.source === undefined ? source === REPLAY_SOURCE : source !== filter.source) return false
-  return filter.sample === undefined || shareOf(queryId) < filter.sample
+  return filter.sample === undefined || isInSample(queryId, filter.sample)
 }
 
-/** A number from 0 to 1 that depends only on the id. */
-function shareOf(queryId: string): number {
-  return createHash('sha256').update(queryId).digest().readUInt32BE() / 2 ** 32
+/** Whether a query is in a sample. Depends only on its id. @param share from 0 to 1 */
+export function isInSample(queryId: string, share: number): boolean {
+  return createHash('sha256').update(queryId).digest().readUInt32BE() / 2 ** 32 < share
 }
 
 /** How many events are read of a query. The first ones hold the statement and its plan. */
 const FIRST_EVENTS = 20
 
 /** @throws Error with one line when the server does not show it */
-export async function readStatement(get: Get, queryId: string): Promise<ReadStatement> {
-  return recordedStatement(queryId, await firstEvents(get, queryId))
+export async function readStatement(get: Get, queryId: string, types?: ReadonlySet<string>): Promise<ReadStatement> {
+  return recordedStatement(queryId, await firstEvents(get, queryId), types)
 }
 
 /**

@@ -4,7 +4,7 @@ import { borderQuestions, chanceIn } from './chances.ts'
 import { compareResults, type Comparison } from './compare-results.ts'
 import type { RecordedStatement } from './recorded-statement.ts'
 import { queryIn, type CatalogMap } from './replayed-text.ts'
-import type { DigestComparison } from './digest-comparison.ts'
+import { runThere, type DigestComparison, type DigestOutcome } from './digest-comparison.ts'
 import { speedOf, type Speed } from './timing.ts'
 import type { SentColumn, ScratchResult, ScratchResults } from './scratch-results.ts'
 import type { Chance, Difference, ReplayError, ReplayVerdict } from './verdict.ts'
@@ -21,13 +21,23 @@ export interface ReplaySides {
   readonly catalogs: CatalogMap
   /** How often each side is timed if the results are the same; 0: not at all. */
   readonly repeat: number
+  /** Set if the baseline serves its users at the same time, and has just recorded the statement. */
+  readonly live?: LiveBaseline | undefined
+}
+
+/** A baseline that must not be slowed down. */
+export interface LiveBaseline {
+  /** Whether a statement may run on the baseline now. It asks once for each statement. */
+  mayRun(): boolean
 }
 
 /** Runs a statement on both sides and returns the verdict. @throws Error when a server cannot be reached */
 export async function replayStatement(statement: RecordedStatement, sides: ReplaySides): Promise<Replayed> {
   const { scratch } = sides
-  const known = await sides.digests?.replay(statement, sides.there, sides.signal)
-  if (known) return known
+  const digests = await sides.digests?.replay(statement, sides.there, sides.signal)
+  if (digests?.kind === 'same') return digests.replayed
+  const spared = sides.live && (await withoutBaseline(statement, digests, sides.live, sides))
+  if (spared) return spared
   const [here, there] = await both(run(sides.here, statement, sides), run(sides.there, statement, sides))
   try {
     if (here.kind === 'failed' || there.kind === 'failed')
@@ -46,8 +56,30 @@ export async function replayStatement(statement: RecordedStatement, sides: Repla
   }
 }
 
-type Ran = { readonly drop: () => Promise<void> } & (
-  | { readonly kind: 'ended'; readonly queryId: string; readonly result: ScratchResult; readonly ms: number }
+/**
+ * The verdict of a statement for which a live baseline need not or may not run; undefined if the baseline runs. If
+ * digests differ, the text of the statement may be reason enough.
+ */
+async function withoutBaseline(
+  statement: RecordedStatement,
+  digests: Exclude<DigestOutcome, { kind: 'same' }> | undefined,
+  live: LiveBaseline,
+  { there, signal }: ReplaySides,
+): Promise<Replayed | undefined> {
+  const difference = digests?.difference
+  const query = difference?.kind === 'digest' ? queryIn(statement) : undefined
+  const chance = query && chanceIn(query)
+  if (!(chance && difference) && live.mayRun()) return undefined
+  const { queryId, ms, error } = digests?.ran ?? (await runThere(statement, there, signal))
+  const verdict: ReplayVerdict =
+    chance && difference
+      ? { verdict: 'NON_DETERMINISTIC', chance, difference }
+      : { verdict: 'UNCONFIRMED', ...(difference && { difference }), ...(error && { there: error }) }
+  return { verdict, ...(!error && { thereMs: ms }), ...(queryId !== '' && { thereQueryId: queryId }), examples: [] }
+}
+
+type Ran = { readonly drop: () => Promise<void>; readonly queryId: string } & (
+  | { readonly kind: 'ended'; readonly result: ScratchResult; readonly ms: number }
   | { readonly kind: 'failed'; readonly error: ReplayError }
 )
 
@@ -61,8 +93,13 @@ interface Moved {
 
 async function movedBetween(first: Ended, again: Ended, { here }: ReplaySides): Promise<Moved | undefined> {
   const [before, after] = await Promise.all([here.snapshots(first.queryId), here.snapshots(again.queryId)])
-  const tables = [...before].flatMap(([table, snapshot]) => (after.get(table) === snapshot ? [] : [table]))
+  const tables = movedSince(before, after)
   return tables.length === 0 ? undefined : { kind: 'moved', tables }
+}
+
+/** The tables whose rows may differ from those of an earlier snapshot. */
+function movedSince(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): readonly string[] {
+  return [...before].flatMap(([table, snapshot]) => (after.get(table) === snapshot ? [] : [table]))
 }
 
 /** Waits for both sides. If one of them cannot be reached, the other is not left running, and its table is dropped. */
@@ -95,11 +132,11 @@ async function run(
   let characters = 0
   try {
     for await (const answer of server.run(sql, statement, signal)) {
-      if (answer.error) return { kind: 'failed', error: answer.error, drop }
       queryId = answer.queryId
+      if (answer.error) return { kind: 'failed', error: answer.error, queryId, drop }
       if (columns.length === 0) columns = answer.columns ?? columns
       characters += answer.text.length
-      if (characters > MOST_CHARACTERS) return { kind: 'failed', error: TOO_LONG, drop }
+      if (characters > MOST_CHARACTERS) return { kind: 'failed', error: TOO_LONG, queryId, drop }
       if (answer.hasRows) await reader.add(answer.text, columns)
     }
     const ms = performance.now() - startedAt
@@ -122,10 +159,11 @@ async function timed(statement: RecordedStatement, sides: ReplaySides): Promise<
   return speedOf(times.here, times.there)
 }
 
-function figures(here: Ran, there: Ran): Pick<Replayed, 'hereMs' | 'thereMs'> {
+function figures(here: Ran, there: Ran): Pick<Replayed, 'hereMs' | 'thereMs' | 'thereQueryId'> {
   return {
     ...(here.kind === 'ended' && { hereMs: here.ms }),
     ...(there.kind === 'ended' && { thereMs: there.ms }),
+    ...(there.queryId !== '' && { thereQueryId: there.queryId }),
   }
 }
 
@@ -144,6 +182,10 @@ async function verdictOfDifference(
 ): Promise<ReplayVerdict> {
   if (difference.kind === 'columns') return { verdict: 'DIFFERENT', difference }
   const chance = await chanceOf(statement, first, sides)
+  if (!chance && sides.live) {
+    const tables = movedSince(statement.snapshots, await sides.here.snapshots(first.queryId))
+    if (tables.length > 0) return { verdict: 'DATA_MOVED', tables: [...tables], difference }
+  }
   if (chance?.kind === 'moved') return { verdict: 'DATA_MOVED', tables: [...chance.tables], difference }
   return chance ? { verdict: 'NON_DETERMINISTIC', chance, difference } : { verdict: 'DIFFERENT', difference }
 }

@@ -8,6 +8,8 @@ export interface Replayed {
   /** Milliseconds of wall time from the POST to the last page; absent if the run failed. */
   readonly hereMs?: number
   readonly thereMs?: number
+  /** The id of the statement on the other server; absent if that server gave none. */
+  readonly thereQueryId?: string
   readonly rows?: number
   readonly byDigest?: true
   readonly speed?: Speed

@@ -1,7 +1,7 @@
 import { element, writeDocument, type PageElement, type PagePart } from '../shared/page-elements.ts'
-import type { ReplayLine, VerdictName } from './replay-line.ts'
+import { outcomeText } from './outcome-text.ts'
+import { differentIn, type ReplayLine, type VerdictName } from './replay-line.ts'
 import type { Tally } from './tally.ts'
-import { skipReasons, type Chance, type Difference } from './verdict.ts'
 
 export interface Report {
   /** Addresses of the two servers. */
@@ -20,6 +20,7 @@ const ORDER = [
   ['DATA_MOVED', 'Different, because the tables changed'],
   ['NON_DETERMINISTIC', 'Different, but allowed to differ'],
   ['SAME_OTHER_ORDER', 'The same rows in another order'],
+  ['UNCONFIRMED', 'Not confirmed'],
   ['FAILED_BOTH', 'Failed on both'],
   ['SKIPPED', 'Not run'],
   ['SAME', 'The same'],
@@ -66,7 +67,7 @@ export function reportPage(report: Report): string {
 
 function headline({ counts }: Tally): string {
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
-  const bad = (counts.DIFFERENT ?? 0) + (counts.FAILED_THERE ?? 0) + (counts.FAILED_HERE ?? 0)
+  const bad = differentIn(counts)
   return bad === 0 ? `Nothing is different: ${all} statements` : `${bad} of ${all} statements are different`
 }
 
@@ -93,7 +94,7 @@ function entryOf(line: ReplayLine): PageElement {
   return element(
     'details',
     line.verdict === 'DIFFERENT' ? { open: '' } : {},
-    element('summary', {}, element('code', {}, line.queryId), ` ${line.createdAt}${byUser}: ${whatOf(line)}`),
+    element('summary', {}, element('code', {}, line.queryId), ` ${line.createdAt}${byUser}: ${outcomeText(line)}`),
     ...(line.sql === undefined ? [] : [element('pre', {}, line.sql)]),
     ...took,
     ...examplesOf(line),
@@ -139,68 +140,4 @@ function examplesOf({ examples = [] }: ReplayLine): readonly PagePart[] {
     ),
   )
   return [element('table', {}, ...rows)]
-}
-
-function whatOf(line: ReplayLine): string {
-  switch (line.verdict) {
-    case 'SAME':
-      return 'the same'
-    case 'SAME_OTHER_ORDER':
-      return 'the same rows in another order'
-    case 'DIFFERENT':
-      return differenceText(line.difference)
-    case 'NON_DETERMINISTIC':
-      return `${chanceText(line.chance)}; ${differenceText(line.difference)}`
-    case 'DATA_MOVED':
-      return `${line.tables.join(', ')}; ${differenceText(line.difference)}`
-    case 'FAILED_THERE':
-      return `${line.there.name}: ${line.there.message}`
-    case 'FAILED_HERE':
-      return `${line.here.name}: ${line.here.message}`
-    case 'FAILED_BOTH':
-      return line.here.name === line.there.name
-        ? `${line.here.name}: ${line.here.message}`
-        : `here ${line.here.name}: ${line.here.message}; there ${line.there.name}: ${line.there.message}`
-    case 'SKIPPED':
-      return skipReasons[line.reason]
-  }
-}
-
-function differenceText(difference: Difference): string {
-  switch (difference.kind) {
-    case 'columns':
-      return `columns here ${difference.here.join(', ')}; there ${difference.there.join(', ')}`
-    case 'rows':
-      return `${difference.here} rows here, ${difference.there} there`
-    case 'values':
-      return difference.names.length === 0
-        ? 'the same values in other rows'
-        : `different values in ${difference.names.join(', ')}`
-    case 'floating':
-      return `different numbers in ${difference.names.join(', ')}`
-    case 'plan':
-      return `the plans differ from node ${1 + firstUnlike(difference)} on`
-  }
-}
-
-function firstUnlike({ here, there }: Extract<Difference, { kind: 'plan' }>): number {
-  const at = here.findIndex((line, index) => line !== there[index])
-  return at < 0 ? here.length : at
-}
-
-function chanceText(chance: Chance): string {
-  switch (chance.kind) {
-    case 'repeated':
-      return 'the baseline gives another answer each time'
-    case 'tie':
-      return 'a LIMIT cuts between rows with the same sort values'
-    case 'limit':
-      return 'a LIMIT without an order'
-    case 'functions':
-      return `the statement calls ${chance.names.join(', ')}`
-    case 'clock':
-      return `the statement reads the clock: ${chance.names.join(', ')}`
-    case 'server':
-      return `the statement reads data about the server: ${chance.names.join(', ')}`
-  }
 }

@@ -1,3 +1,4 @@
+import { LineGroups, type Breakdown } from './breakdown.ts'
 import type { ReplayLine, VerdictCounts, VerdictName } from './replay-line.ts'
 
 /** The findings of a replay so far, in bounded memory. */
@@ -8,6 +9,7 @@ export interface Tally {
   readonly speeds: { readonly slower: number; readonly faster: number; readonly lines: readonly ReplayLine[] }
   /** The first lines with a verdict, at most `SHOWN`. */
   linesOf(verdict: VerdictName): readonly ReplayLine[]
+  breakdown(): Breakdown
 }
 
 /** The maximum number of statements shown for each verdict. A longer report would not be read, and a row may be long. */
@@ -16,12 +18,14 @@ const SHOWN = 200
 export function createTally(): Tally {
   const counts: Partial<Record<VerdictName, number>> = {}
   const lines = new Map<VerdictName, ReplayLine[]>()
+  const groups = new LineGroups()
   const speeds = { slower: 0, faster: 0, lines: [] as ReplayLine[] }
   return {
     counts,
     speeds,
     add(line) {
       const { verdict } = line
+      groups.add(line)
       counts[verdict] = (counts[verdict] ?? 0) + 1
       if (line.speed) {
         speeds[line.speed.kind]++
@@ -33,5 +37,6 @@ export function createTally(): Tally {
       else if (kept.length < SHOWN) kept.push(line)
     },
     linesOf: (verdict) => lines.get(verdict) ?? [],
+    breakdown: () => groups.breakdown(),
   }
 }

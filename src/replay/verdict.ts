@@ -8,6 +8,9 @@ export const skipReasons = {
   secrets: 'secrets were removed from the text of the statement',
   forgotten: 'the data of the query was removed from the log',
   noPlan: 'the record has no plan, or the other server gave none',
+  effects: 'the statement calls a table function or procedure, which may change data',
+  transaction: 'the statement is part of a transaction',
+  hidden: 'the server does not show the statement to this user',
 } as const
 const skipReasonSchema = z.enum(Object.keys(skipReasons) as [keyof typeof skipReasons])
 export type SkipReason = z.infer<typeof skipReasonSchema>
@@ -44,6 +47,9 @@ const differenceSchema = z.discriminatedUnion('kind', [
   z
     .object({ kind: z.literal('plan'), here: z.array(z.string()), there: z.array(z.string()) })
     .describe('With `--plan`: the nodes of the recorded plan and of the other plan, one on each line'),
+  z
+    .object({ kind: z.literal('digest'), here: z.number().int(), there: z.number().int() })
+    .describe('The digests of the results differ; with the numbers of rows. The rows were not compared'),
 ])
 export type Difference = z.infer<typeof differenceSchema>
 
@@ -60,6 +66,13 @@ export const verdictSchema = z.discriminatedUnion('verdict', [
   z.object({ verdict: z.literal('FAILED_THERE'), there: replayErrorSchema }),
   z.object({ verdict: z.literal('FAILED_HERE'), here: replayErrorSchema }),
   z.object({ verdict: z.literal('FAILED_BOTH'), here: replayErrorSchema, there: replayErrorSchema }),
+  z
+    .object({
+      verdict: z.literal('UNCONFIRMED'),
+      difference: differenceSchema.optional(),
+      there: replayErrorSchema.optional(),
+    })
+    .describe('The recorded digest does not prove that the results are the same, and the baseline did not run'),
   z.object({ verdict: z.literal('SKIPPED'), reason: skipReasonSchema }),
 ])
 export type ReplayVerdict = z.infer<typeof verdictSchema>

@@ -29,7 +29,7 @@ async function run(statementTimeoutMs = 60_000, catalogs = new Map<string, strin
   const stopping = new AbortController()
   const server = createReplayServer(
     called,
-    { session: {}, asRecorded: false, statementTimeoutMs },
+    { session: {}, asRecorded: false, users: new Map(), statementTimeoutMs },
     catalogs,
     stopping.signal,
   )
@@ -41,6 +41,8 @@ async function run(statementTimeoutMs = 60_000, catalogs = new Map<string, strin
     ordered: false,
     columns: [],
     outline: undefined,
+    snapshots: new Map(),
+    fingerprint: undefined,
   }
   try {
     let last: ReplayAnswer | undefined

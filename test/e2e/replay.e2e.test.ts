@@ -176,6 +176,20 @@ describe('quipu replay', () => {
     expect(sampled).toBeLessThan(Object.keys(recorded).length)
   })
 
+  it('replays representatives of each fingerprint with --sample fingerprints, and prints what they cover', async () => {
+    const file = join(server.folder, 'sampled.jsonl')
+    const args = ['--against', server.url, '--catalog-map', 'one=two', '--source', 'test', '--json', file]
+    const { stdout, stderr } = await quipu(...args, '--sample', 'fingerprints:1', '--most', '5')
+    expect(stderr).toBe('')
+    expect(stdout).toMatch(/^5 fingerprints of 9 cover [\d.]+ % of CPU with 5 statements$/m)
+    const reads = ['same', 'failedThere', 'otherOrder', 'different', 'more', 'tie', 'chosen', 'chance', 'prepared']
+    for (const { queryId, verdict } of linesOf(file)) {
+      expect(reads.map((name) => ids[name])).toContain(queryId)
+      expect(verdict).not.toBe('SKIPPED')
+    }
+    expect(linesOf(file)).toHaveLength(5)
+  })
+
   it('times statements with --repeat, and compares plans with --plan without running statements', async () => {
     const timed = join(server.folder, 'timed.jsonl')
     const args = ['--against', server.url, '--source', 'test', '--json']
@@ -197,6 +211,7 @@ describe('quipu replay', () => {
     [['--against', 'http://127.0.0.1:9', '--speed', 'fast'], '--speed must be max or a speed such as 1x'],
     [['--against', 'http://127.0.0.1:9', '--sample', '5'], '--sample must be a percentage such as 5%'],
     [['--against', 'http://127.0.0.1:9', '--since', 'yesterday'], '--since must be a time'],
+    [['--against', 'http://127.0.0.1:9', '--most', '5'], '--most needs --sample fingerprints'],
     [['--against', 'http://127.0.0.1:9', '--session', 'x'], '--session x: must be name=value'],
   ])('refuses the arguments %s', async (args, message) => {
     const { code, stderr } = await quipu(...args)

@@ -27,7 +27,7 @@ function serverWith(rows: readonly Row[], asked: string[]): AskInSql {
       .filter(({ at }) => at <= until! && at >= since!)
       .sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1))
       .slice(0, most)
-    for (const { id, at, source, user } of found) yield [id, sqlTime(at), source, user]
+    for (const { id, at, source, user } of found) yield [id, sqlTime(at), source, user, null, 1.5]
   }
 }
 

@@ -28,6 +28,8 @@ const statement = (sql: string): RecordedStatement => ({
   ordered: false,
   columns: [{ name: 'a', type: 'bigint' }],
   outline: undefined,
+  snapshots: new Map(),
+  fingerprint: undefined,
 })
 
 interface Said {
@@ -205,6 +207,66 @@ describe('Digests of a replayed statement', () => {
   it('do not hide that the statement fails on the other server', async () => {
     const there = serverOf({ error: 'DIVISION_BY_ZERO' })
     expect(await replayed('1', there)).toMatchObject({ verdict: 'FAILED_THERE', here: 1 })
+  })
+})
+
+describe('A statement of a live baseline', () => {
+  const mirrored = async (
+    { sql = 'SELECT a FROM t', recorded = '1', snapshots = {}, mayRun = false },
+    there: ReturnType<typeof serverOf>,
+    here = serverOf({ rows: '[[1]]', snapshot: 'v1' }),
+  ) => {
+    const { verdict, thereQueryId } = await replayStatement(
+      { ...statement(sql), snapshots: new Map(Object.entries(snapshots)) },
+      {
+        here,
+        there,
+        scratch,
+        signal: new AbortController().signal,
+        catalogs: new Map(),
+        repeat: 0,
+        digests: new DigestComparison(() => Promise.resolve(reported(recorded))),
+        live: { mayRun: () => mayRun },
+      },
+    )
+    return { ...verdict, thereQueryId, runs: [here.asked.length, there.asked.length] }
+  }
+
+  it('is UNCONFIRMED if digests differ and the baseline may not run', async () => {
+    expect(await mirrored({}, serverOf({ rows: '[[2]]', digest: '2' }))).toEqual({
+      verdict: 'UNCONFIRMED',
+      difference: { kind: 'digest', here: 1, there: 1 },
+      thereQueryId: 'q0',
+      runs: [0, 1],
+    })
+    expect(await mirrored({}, serverOf({ error: 'DIVISION_BY_ZERO' }))).toMatchObject({
+      verdict: 'UNCONFIRMED',
+      there: { name: 'DIVISION_BY_ZERO' },
+      runs: [0, 1],
+    })
+    expect(await mirrored({}, serverOf({ rows: '[[2]]' }))).toMatchObject({ verdict: 'UNCONFIRMED', runs: [0, 1] })
+  })
+
+  it('is NON_DETERMINISTIC without a run of the baseline if its text says so', async () => {
+    const there = serverOf({ rows: '[[2]]', digest: '2' })
+    expect(await mirrored({ sql: 'SELECT random()', mayRun: true }, there)).toMatchObject({
+      verdict: 'NON_DETERMINISTIC',
+      chance: { kind: 'functions', names: ['random'] },
+      runs: [0, 1],
+    })
+  })
+
+  it('is DATA_MOVED if the results differ and the tables changed since the record', async () => {
+    const there = serverOf({ rows: '[[2]]', digest: '2' })
+    const moved = await mirrored({ snapshots: { 'c.s.t': 'v0' }, mayRun: true }, there)
+    expect(moved).toMatchObject({ verdict: 'DATA_MOVED', tables: ['c.s.t'] })
+    const still = await mirrored({ snapshots: { 'c.s.t': 'v1' }, mayRun: true }, there)
+    expect(still).toMatchObject({ verdict: 'DIFFERENT' })
+  })
+
+  it('is SAME if both servers now give the same rows', async () => {
+    const there = serverOf({ rows: '[[1]]', digest: '2' })
+    expect(await mirrored({ mayRun: true }, there)).toMatchObject({ verdict: 'SAME', runs: [1, 2] })
   })
 })
 

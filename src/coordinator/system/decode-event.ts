@@ -14,6 +14,8 @@ export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upca
   // Earlier the user and the address were not recorded. The first QueryKilled had no `how`, as there was only one way.
   ProjectionRebuilt: { 1: (data) => data },
   DataForgotten: { 1: (data) => data },
+  // Earlier there was no mode `shadow`.
+  ReplayStarted: { 1: (data) => data },
   QueryKilled: { 1: (data) => ({ ...(data as object), how: 'canceled' }), 2: (data) => data },
 }
 

@@ -252,14 +252,18 @@ export const systemEventSchemas = {
       by: z.string(),
       originalUser: z.string().optional().describe('User who logged in, if this user acts as `by`'),
       remoteAddress: z.string().optional(),
-      mode: z.enum(['run', 'plan']).describe('`plan`: only plans are compared, no statement runs'),
+      mode: z
+        .enum(['run', 'plan', 'shadow'])
+        .describe(
+          '`plan`: only plans are compared, no statement runs; `shadow`: statements run on the other server as they finish here',
+        ),
       baseline: z.string().describe('Scheme, host and port of the server that is proven good'),
       against: z.string().describe('Scheme, host and port of the server that is compared with it'),
       statements: z
         .number()
         .int()
         .min(0)
-        .describe('Number of statements to replay, without the statements of an earlier run'),
+        .describe('Number of statements to replay, without the statements of an earlier run; 0 for a shadow'),
       asRecorded: z.boolean().describe('True: each statement runs as the user who posted it, not as `by`'),
       filter: replayFilterSchema.describe('The requested statements of the record'),
     })
@@ -337,7 +341,7 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   NodeDrainAsked: 1,
   EpochsForgotten: 1,
   DataForgotten: 2,
-  ReplayStarted: 1,
+  ReplayStarted: 2,
   ReplayProgressed: 1,
   ReplayEnded: 1,
   LogAnchored: 1,

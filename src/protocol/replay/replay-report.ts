@@ -23,7 +23,7 @@ const shortened = (text: string): string =>
 
 /** Body of `POST /v1/replay`. */
 export const replayBeginningSchema = z.strictObject({
-  mode: z.enum(['run', 'plan']),
+  mode: z.enum(['run', 'plan', 'shadow']),
   baseline: origin,
   against: origin,
   statements: z.number().int().min(0),
