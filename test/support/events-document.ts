@@ -57,7 +57,7 @@ const PREFACE = `# Events
 
 Every change of a query, stage, task, node or cluster is one of these events in an append-only log. [The event log](event-log.md)
 explains which process may write it and when an event counts. \`npm run docs:events\` makes this page from the schemas in
-\`src/coordinator/{query,nodes,clusters,system}/events.ts\`; \`test/events-document.test.ts\` fails if the page is out of date.
+\`src/coordinator/{query/stream,nodes,clusters,system}/events.ts\`; \`test/events-document.test.ts\` fails if the page is out of date.
 
 Events are stored and delivered as CloudEvents 1.0 (\`GET /v1/query/{queryId}/events\`, \`GET /v1/events\`, \`quipu tail --json\`).
 Besides its \`data\`, each event has:
