@@ -1,5 +1,6 @@
 import type { ReplayLine } from './replay-line.ts'
-import { skipReasons, type Chance, type Difference } from './verdict.ts'
+import { skipReasons } from './skip-reasons.ts'
+import type { Chance, Difference } from './verdict.ts'
 
 /** The outcome of a statement in one line. */
 export function outcomeText(line: ReplayLine): string {

@@ -10,6 +10,7 @@ import { QueryLink } from '../../parts/query-link.tsx'
 import { RowsTable } from '../../parts/rows-table.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
 import { RECORD_VIEWS, type RecordView } from './record-views.ts'
+import { ReplayVerdicts } from './verdicts/replay-verdicts.tsx'
 
 const DAYS = ['1', '7', '30', '90', '365']
 
@@ -58,6 +59,7 @@ export function RecordPage() {
           </details>
         </>
       ) : null}
+      {view.id === 'replays' ? <ReplayVerdicts /> : null}
     </>
   )
 }
