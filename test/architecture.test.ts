@@ -17,6 +17,7 @@ const PARTS = [
   'planner',
   'coordinator',
   'readmodels',
+  'erasure',
   'protocol',
   'ui',
   'replay',
@@ -49,12 +50,15 @@ const allowed: Record<string, readonly string[]> = {
     'telemetry',
   ],
   readmodels: ['events', 'telemetry', 'coordinator/*events', 'execution/api', 'connectors/spi'],
+  // The search for a person or a value in everything that was recorded.
+  erasure: ['events', 'coordinator', 'readmodels'],
   replay: ['sql', 'duckdb', 'events', 'coordinator/*events'],
   publishing: ['events', 'coordinator/*events', 'telemetry'],
   supervisor: [],
   protocol: [
     'coordinator',
     'readmodels',
+    'erasure',
     'execution/api',
     'execution/worker',
     'connectors/spi',

@@ -11,6 +11,7 @@ const USAGE = `usage: quipu <command> [options]
                   (--query ID: the rows of one query)
   audit verify    checks the event log: hashes, order, the end of each query; quipu audit --help
   forget          removes the data of one query from the event log; quipu forget --help
+  erase           erases a person or a value everywhere, and proves it; quipu erase --help
   drain           stops a worker after its current work; quipu drain --help
   cluster         lists, drains and checks the clusters of delegated statements; quipu cluster --help
   archive         moves old records of the event log to its archive; quipu archive --help
@@ -80,6 +81,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'forget': {
       const { forgetCommand } = await import('./forget-command.ts')
       return forgetCommand(rest)
+    }
+    case 'erase': {
+      const { eraseCommand } = await import('./erase-command.ts')
+      return eraseCommand(rest)
     }
     case 'drain': {
       const { drainCommand } = await import('./drain-command.ts')

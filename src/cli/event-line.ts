@@ -76,6 +76,10 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   EpochsForgotten: ({ nodeId, host, by, epochs }) => `${nodeId} on ${host}, ${counted(epochs.length, 'log')} by ${by}`,
   DataForgotten: ({ stream, sequences, by, originalUser, remoteAddress }) =>
     `${stream}, ${counted(sequences.length, 'event')}${byUser({ user: by, originalUser, remoteAddress })}`,
+  ErasureStarted: ({ erasureId, kind, by, originalUser, remoteAddress }) =>
+    `${erasureId}: of a ${kind === 'user' ? 'person' : 'value'}${byUser({ user: by, originalUser, remoteAddress })}`,
+  ErasureEnded: ({ erasureId, queries, records, remains }) =>
+    `${erasureId}: queries: ${queries}, ${counted(records, 'other event')}, left in ${counted(remains.length, 'place')}`,
   ReplayStarted: ({ replayId, by, originalUser, remoteAddress, baseline, against, statements, mode }) =>
     `${replayId}: ${counted(statements, mode === 'plan' ? 'plan' : 'statement')}, ${baseline} and ${against}${byUser({ user: by, originalUser, remoteAddress })}`,
   ReplayProgressed: ({ replayId, verdicts }) => `${replayId}: ${verdictsText(verdicts)}`,

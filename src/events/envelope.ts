@@ -74,7 +74,7 @@ export function sealEvent(
   const opened: OpenedData = packed ? { enc: 'gzip', stored: packed.toString('base64') } : { enc: 'none', stored: json }
   const { stream, sequence, epoch, time, prevhash } = at
   const { type, v, traceparent } = event
-  const key = cipher?.keyFor(stream)
+  const key = cipher?.keyFor(stream, type)
   const enc = key ? encryptedBy(key.name, opened.enc) : opened.enc
   const header = headerText(stream, { sequence, epoch, type, v, time, traceparent, enc })
   const data = key ? encryptData(key.secret, header, packed ?? json) : opened.stored

@@ -26,6 +26,7 @@ export interface DataKeyOptions {
   /** Whether a stream's data is encrypted. @default all streams but `system` */
   readonly encrypts?: (stream: string) => boolean
   /** As in `KeyRing`. */
+  readonly encryptsAlone?: (stream: string, type: string) => boolean
   readonly openWaitMs?: number
 }
 
@@ -42,7 +43,7 @@ export function createKafkaEventLog(
 export function createKeyRing(
   pool: pg.Pool,
   topic: string,
-  { file, keepsFile = true, encrypts, openWaitMs }: DataKeyOptions,
+  { file, keepsFile = true, encrypts, encryptsAlone, openWaitMs }: DataKeyOptions,
   onTrouble?: (error: Error) => void,
 ): KeyRing {
   return new KeyRing({
@@ -51,6 +52,7 @@ export function createKeyRing(
     keepsFile,
     log: topic,
     encrypts: encrypts ?? ((stream) => stream !== SYSTEM_STREAM),
+    encryptsAlone,
     onTrouble,
     ...(openWaitMs === undefined ? {} : { openWaitMs }),
   })

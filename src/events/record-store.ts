@@ -79,7 +79,7 @@ export interface StoreLimits {
   readonly maxAppendBytes: number
 }
 
-/** The key of one query. */
+/** The key of one query, or of one event. */
 export interface StreamKey {
   readonly name: string
   /** 32 bytes. */
@@ -102,10 +102,11 @@ export interface StreamCipher extends KeySource {
   prepare(epoch: number): Promise<void>
   encrypts(stream: string): boolean
   /**
-   * The key for the stream's next event; undefined when the stream's data is not encrypted.
+   * The key for the stream's next event; undefined when its data is not encrypted.
+   * @param type of the event: some events of a stream without a key have a key for themselves
    * @throws LogUnavailable when all keys are used
    */
-  keyFor(stream: string): StreamKey | undefined
+  keyFor(stream: string, type?: string): StreamKey | undefined
   /** Whether a key was forgotten. False also for a key that this process does not know. */
   isForgotten(name: string): boolean
   /** Makes the stream's later events use another key. */

@@ -24,6 +24,8 @@ export type KeyPurpose =
   | 'result-digests'
   | 'anchor-keys'
   | 'remote-addresses'
+  | 'erasures'
+  | 'erasure-subjects'
 
 const SHORTEST_SECRET = 16
 

@@ -33,6 +33,8 @@ type LogEvent =
   | 'anchor.trouble'
   | 'archive.done'
   | 'archive.trouble'
+  | 'erasure.done'
+  | 'erasure.trouble'
   | 'projection.trouble'
   | 'projection.rebuilding'
   | 'projection.rebuilt'

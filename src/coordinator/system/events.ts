@@ -244,8 +244,44 @@ export const systemEventSchemas = {
       by: z.string(),
       originalUser: z.string().optional().describe('User who logged in, if this user acts as `by`'),
       remoteAddress: z.string().optional(),
+      erasureId: z.string().optional().describe('The erasure that found the events; absent for `quipu forget`'),
     })
     .describe('The data of events was replaced by tombstones; the digests of the data stay'),
+  ErasureStarted: z
+    .object({
+      erasureId: z.string(),
+      kind: z.enum(['user', 'value']).describe('Whether a person or a value is erased'),
+      subjectHash: z
+        .string()
+        .describe('HMAC-SHA256 of the person or the value with a key of the cluster; the event never has the text'),
+      mentions: z
+        .boolean()
+        .describe('Whether queries that only mention the user, and recorded texts of rule files, are erased too'),
+      reason: z.string().optional(),
+      by: z.string(),
+      originalUser: z.string().optional().describe('User who logged in, if this user acts as `by`'),
+      remoteAddress: z.string().optional(),
+    })
+    .describe('A user asked to erase everything about a person, or everything with a value'),
+  ErasureEnded: z
+    .object({
+      erasureId: z.string(),
+      queries: z.number().int().min(0).describe('Number of queries whose data was removed'),
+      records: z.number().int().min(0).describe('Number of other events whose data was removed'),
+      waiting: z.number().int().min(0).describe('Number of found queries that had not ended'),
+      searched: z.number().int().min(0).describe('Number of places that were searched afterwards'),
+      remains: z
+        .array(
+          z.object({
+            place: z.string().describe('A table, a folder, a file or a topic'),
+            found: z.number().int().min(0).describe('Number of events, rows or messages'),
+            until: z.string().optional().describe('When they leave by themselves, ISO UTC; absent: never'),
+            why: z.string().optional(),
+          }),
+        )
+        .describe('Places where a search afterwards found the person or the value; empty: nowhere'),
+    })
+    .describe('An erasure has ended, and all places were searched again'),
   ReplayStarted: z
     .object({
       replayId: z.string(),
@@ -340,7 +376,9 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   TokenKeysTaken: 1,
   NodeDrainAsked: 1,
   EpochsForgotten: 1,
-  DataForgotten: 2,
+  DataForgotten: 3,
+  ErasureStarted: 1,
+  ErasureEnded: 1,
   ReplayStarted: 2,
   ReplayProgressed: 1,
   ReplayEnded: 1,
@@ -360,6 +398,32 @@ export type SystemEvent = {
 }[SystemEventType]
 
 export const systemStream = 'system'
+
+/**
+ * Events about the acts of persons. Their data can be removed: no other event, read model or audit depends on it. The
+ * records of the log about itself and about what was forgotten are not among them.
+ */
+const PERSONAL: ReadonlySet<string> = new Set<SystemEventType>([
+  'LoggedIn',
+  'AuthenticationFailed',
+  'AccessDenied',
+  'QueryKilled',
+  'ProjectionRebuilt',
+  'NodeDrainAsked',
+  'EpochsForgotten',
+  'ReplayStarted',
+  'ReplayProgressed',
+  'ReplayEnded',
+  'FileKept',
+])
+
+/**
+ * Whether the data of an event can be removed alone. A log in Kafka encrypts it with a key of its own, as it encrypts the
+ * events of a query with a key of the query.
+ */
+export function isPersonalEvent(stream: string, type: string): boolean {
+  return stream === systemStream && PERSONAL.has(type)
+}
 
 /**
  * The address in the EpochStarted of a command that writes an event while no coordinator runs: it serves no clients and

@@ -16,6 +16,13 @@ export interface Administrator {
   readonly remoteAddress?: string
 }
 
+/** The erasure for which a query is forgotten. */
+export interface PartOfErasure {
+  readonly erasureId: string
+  /** Whether DataForgotten is valid already, because an interrupted call recorded it. */
+  readonly isRecorded: boolean
+}
+
 /** `open`: the query has not ended, nothing was done. `forgotten`: how many events lost their data; 0: none had any. */
 export type ForgetOutcome =
   { readonly kind: 'unknown' } | { readonly kind: 'open' } | { readonly kind: 'forgotten'; readonly events: number }
@@ -30,12 +37,19 @@ export async function forgetQuery(
   { log, journal }: ForgetDeps,
   queryId: QueryId,
   administrator: Administrator,
+  erasure?: PartOfErasure,
 ): Promise<ForgetOutcome> {
   const events = await log.forgettable(queryId)
   if (events.length === 0) return { kind: 'unknown' }
   if (!events.some(({ type }) => END_EVENTS.has(type))) return { kind: 'open' }
   const sequences = events.filter(({ forgotten }) => !forgotten).map(({ sequence }) => sequence)
-  if (sequences.length > 0) await journal.record('DataForgotten', { stream: queryId, sequences, ...administrator })
+  if (sequences.length > 0 && erasure?.isRecorded !== true)
+    await journal.record('DataForgotten', {
+      stream: queryId,
+      sequences,
+      ...(erasure && { erasureId: erasure.erasureId }),
+      ...administrator,
+    })
   // Events that were forgotten before too: that call may have been interrupted before it reached all copies.
   await log.forget(
     queryId,

@@ -34,15 +34,17 @@ export class EncryptedData {
   /** Whether an event's data is there; reports data that does not decrypt. */
   take({ stream, envelope, position }: AuditedEvent): DataLeft {
     if (envelope.forgotten) return 'forgotten'
-    if (!this.#keys?.encrypts(stream)) return 'there'
+    if (!this.#keys) return 'there'
+    const isOfStream = this.#keys.encrypts(stream)
     const find = (what: string): void =>
       this.#onFinding({ kind: 'data', stream, sequence: envelope.sequence, position, what })
     const name = keyNameOf(envelope.enc)
     if (name === undefined) {
-      if (this.#begun) find('Its data is not encrypted, but the data of earlier events is')
+      if (this.#begun && isOfStream) find('Its data is not encrypted, but the data of earlier events is')
       return 'there'
     }
-    this.#begun = true
+    // In other streams only some events are encrypted.
+    if (isOfStream) this.#begun = true
     const state = this.#keys.stateOf(name)
     if (state === 'missing') return 'key missing'
     if (state === 'forgotten') return 'forgotten'

@@ -20,6 +20,8 @@ export interface KeyRingOptions {
   readonly log: string | undefined
   /** Whether the data of a stream is encrypted. */
   readonly encrypts: (stream: string) => boolean
+  /** Whether an event of another stream is encrypted with a key that no other event has. @default none is */
+  readonly encryptsAlone?: ((stream: string, type: string) => boolean) | undefined
   readonly onTrouble?: ((error: Error) => void) | undefined
   /** A block has keys for 2^depth queries. @default 20 */
   readonly depth?: number
@@ -90,7 +92,8 @@ export class KeyRing implements StreamCipher {
     else void this.#look().catch(() => {})
   }
 
-  keyFor(stream: string): StreamKey | undefined {
+  keyFor(stream: string, type = ''): StreamKey | undefined {
+    if (this.#options.encryptsAlone?.(stream, type)) return this.#take()
     if (!this.#options.encrypts(stream)) return undefined
     const known = this.#ofStreams.get(stream)
     if (known) return known

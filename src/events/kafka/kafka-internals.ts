@@ -21,6 +21,8 @@ export interface FetchedMessage {
   readonly offset: string
   readonly key: Buffer | null
   readonly value: Buffer | null
+  /** Milliseconds since the epoch. */
+  readonly timestamp: string
   readonly headers?: Readonly<Record<string, Buffer | Buffer[] | undefined>>
 }
 

@@ -28,6 +28,7 @@ import { HttpProblem } from '../../protocol/edge/problem.ts'
 import { requestTarget } from '../../protocol/edge/request-target.ts'
 import { traceReads } from '../../protocol/edge/request-spans.ts'
 import { createClusterRoutes } from '../../protocol/clusters/cluster-routes.ts'
+import { createErasureRoutes } from '../../protocol/erasure/erasure-routes.ts'
 import { createEventRoutes } from '../../protocol/events/event-routes.ts'
 import { createGroupRoutes } from '../../protocol/groups/group-routes.ts'
 import { createInfoRoutes } from '../../protocol/info/info-routes.ts'
@@ -57,6 +58,8 @@ import { createUiRoutes } from '../../ui/ui-routes.ts'
 import type { HttpParts } from './coordinator-listener.ts'
 import type { DependencyHealth } from '../health/dependency-health.ts'
 import { statusOf } from '../health/server-status.ts'
+import type { Erasures } from '../record/erasures.ts'
+import { erasureAnswers } from './erasure-answers.ts'
 import type { AccessEntry } from './wire-access.ts'
 
 /** The dependencies of HTTP resources that any coordinator has: see `appBaseOf`. */
@@ -115,6 +118,7 @@ export interface WriterDuties {
   readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
   /** Removes forgotten queries from the files of the archive. */
   readonly forgetArchived: () => void
+  readonly erasures: Erasures
   readonly tasks: TaskResource
   /** Asks a worker to shut down after its current work. */
   readonly shutDown: (workerUrl: string) => Promise<void>
@@ -160,6 +164,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   if (role.writing) app.use(clusterRoutes(parts, role.writing, asking))
   if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
   if (role.writing) app.use(replayRoutes(parts, role.writing, asking))
+  if (role.writing) app.use(erasureRoutes(parts, role.writing, asking))
   if (role.writing) app.use(sightingRoutes(parts, role.writing))
   app.use(boundReads((request) => isAuthorized(request, base.bearer), base.config.timeouts.historyReadMs))
   app.use(traceReads(base.spans))
@@ -277,6 +282,10 @@ function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
     rebuilt: async (rebuilt) => void (await journal.record('ProjectionRebuilt', rebuilt)),
     onError: base.onError,
   })
+}
+
+function erasureRoutes({ base }: CoordinatorAppParts, { erasures }: WriterDuties, asking: Asking): Router {
+  return createErasureRoutes({ ...asking, ...erasureAnswers(erasures), onError: base.onError })
 }
 
 function replayRoutes({ base }: CoordinatorAppParts, { journal }: WriterDuties, asking: Asking): Router {

@@ -22,7 +22,8 @@ import { steadyWall, systemClock as clock } from '../../shared/clock.ts'
 import { isLoopback } from '../../shared/loopback.ts'
 import type { QueryRegistry } from '../../coordinator/query/registry/query-registry.ts'
 import type { Auditing } from '../record/auditing.ts'
-import type { AppBase, CoordinatorRole } from './coordinator-app.ts'
+import type { Erasures } from '../record/erasures.ts'
+import type { AppBase, CoordinatorRole, WriterDuties } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-listener.ts'
 import { createLazyApp, type LazyApp } from './lazy-app.ts'
 import type { QueryHistory } from './query-history.ts'
@@ -39,6 +40,7 @@ export interface ResourcesParts {
   readonly history: QueryHistory
   /** Removes forgotten queries from the files of the archive. */
   readonly forgetArchived: () => void
+  readonly erasures: Erasures
   readonly live: LiveQueries
   readonly projection: ProjectionRunner
   readonly registry: QueryRegistry
@@ -74,6 +76,23 @@ export function wireResources(parts: ResourcesParts): WiredResources {
   }
 }
 
+/** Removes a forgotten query from memory, and its tasks from their workers. */
+export function removerOf({
+  registry,
+  cleaner,
+}: {
+  readonly registry: Pick<QueryRegistry, 'remove'>
+  readonly cleaner: WiredWorkers['cleaner']
+}): WriterDuties['remove'] {
+  return (queryId, tasks) => {
+    cleaner.release(
+      tasks.filter(({ stage }) => stage !== ROOT_STAGE),
+      0,
+    )
+    registry.remove(queryId)
+  }
+}
+
 function writerRole(parts: ResourcesParts): CoordinatorRole {
   const { base, epoch, projection, registry, workers, queries, auditing } = parts
   const { client, cleaner } = workers
@@ -94,14 +113,9 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
       groups: queries.groups,
       clusters: parts.clusters,
       isLocalCatalog: (name) => base.localCatalogs.names().includes(name),
-      remove(queryId, tasks) {
-        cleaner.release(
-          tasks.filter(({ stage }) => stage !== ROOT_STAGE),
-          0,
-        )
-        registry.remove(queryId)
-      },
+      remove: removerOf({ registry, cleaner }),
       forgetArchived: parts.forgetArchived,
+      erasures: parts.erasures,
       shutDown: client.shutDown,
       tasks: tasksOf(parts, client.forward, auditing.refusals),
       deadLetters: () => projection.deadLetters,

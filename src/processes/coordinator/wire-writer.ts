@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createQueryRegistry } from '../../coordinator/query/registry/query-registry.ts'
 import { createQueryRetention, pagesNeededSince } from '../../coordinator/query/registry/query-retention.ts'
+import { readQuery } from '../../coordinator/query/stream/read-query.ts'
+import { forgetQuery } from '../../coordinator/system/forget-query.ts'
 import { createFileRecord } from '../../coordinator/system/file-record.ts'
 import { sendLastSpans } from '../../coordinator/query/telemetry/last-spans.ts'
 import { handOver, type Claimed } from '../../coordinator/recovery/claim-epoch.ts'
@@ -8,6 +10,7 @@ import { emitClaim } from '../../coordinator/recovery/recovery-spans.ts'
 import { Tenure } from '../../coordinator/recovery/tenure.ts'
 import type { FreedBy } from '../../coordinator/recovery/writer-liveness.ts'
 import { logOfEpoch } from '../../events/log-of-epoch.ts'
+import type { StreamReader } from '../../events/event-log.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import { createLiveQueries } from '../../protocol/query/live-queries.ts'
@@ -23,10 +26,13 @@ import type { GatedServer } from '../gated-server.ts'
 import { diskSpaceOf } from '../../execution/worker/disk-space.ts'
 import { startArchiving, type Archiving } from '../record/archiving.ts'
 import { startArchivingQueries, type ArchivingQueries } from '../record/archiving-queries.ts'
+import { startErasures, type Erasures } from '../record/erasures.ts'
 import { appBaseOf } from './app-base.ts'
 import { startAuditing, type Auditing } from '../record/auditing.ts'
 import { startUpgrading, type Upgrading } from './upgrading.ts'
+import { openErasing } from '../event-log/erasing.ts'
 import { archivesOf } from '../event-log/archives-of.ts'
+import type { WriterDuties } from './coordinator-app.ts'
 import { logsBefore } from '../event-log/logs-before.ts'
 import { metersOfRole, observeWriter, type CountedBefore, type MetersOfRole } from './coordinator-metrics.ts'
 import { wireHistory } from './query-history.ts'
@@ -39,7 +45,7 @@ import { wireClusters } from './wire-clusters.ts'
 import { systemSourcesOf } from './wire-system.ts'
 import { wireQueries } from './wire-queries.ts'
 import { wireRecovery } from './wire-recovery.ts'
-import { wireResources } from './wire-resources.ts'
+import { removerOf, wireResources } from './wire-resources.ts'
 import { activeOf, wireWorkers } from './wire-workers.ts'
 import { writerSettings } from './writer-settings.ts'
 
@@ -159,6 +165,8 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     refusals,
     journal,
   })
+  const remove = removerOf({ registry, cleaner: workers.cleaner })
+  const erasures = erasuresOf(parts, { journal, caughtUp, history, remove })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
   const { listener, app } = wireResources({
@@ -168,6 +176,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     ready,
     history,
     forgetArchived: archivingQueries.forget,
+    erasures,
     live,
     projection,
     registry,
@@ -237,6 +246,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
       upgrading.stop()
       archiving.stop()
       archivingQueries.stop()
+      erasures.stop()
       base.access.drain()
       base.access.recordIn(undefined)
       await Promise.race([auditing.stop(), sleep(handOverMs, undefined, { ref: false })])
@@ -253,6 +263,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
       base.keepPagesSince(() => clock.now())
       archiving.stop()
       archivingQueries.stop()
+      erasures.stop()
       registry.stop()
       queries.groups.stop()
       await queries.stop()
@@ -310,6 +321,36 @@ function upgradingOf({ base }: WriterParts, journal: Auditing['journal'], caught
   const { config, connection, log, telemetry } = base
   const before = (): ReturnType<typeof logsBefore> => logsBefore(log, archivesOf(config))
   return startUpgrading({ log, logsBefore: before, connection, journal, caughtUp, clock, logger: telemetry.logger })
+}
+
+interface ErasuresNeed {
+  readonly journal: Auditing['journal']
+  readonly caughtUp: Promise<void>
+  readonly history: StreamReader
+  readonly remove: WriterDuties['remove']
+}
+
+function erasuresOf({ base, projection }: WriterParts, { journal, caughtUp, history, remove }: ErasuresNeed): Erasures {
+  const { config, connection, log, secret, telemetry } = base
+  const { logger, meters } = telemetry
+  return startErasures({
+    erasing: openErasing({ config, connection, log, secret }),
+    writer: {
+      journal,
+      async forgetQuery(queryId, administrator, erasure) {
+        const { state } = await readQuery(history, queryId)
+        const outcome = await forgetQuery({ log, journal }, queryId, administrator, erasure)
+        if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
+        return outcome
+      },
+      async projected() {
+        while (!(await projection.barrier(config.timeouts.ownWritesWaitMs))) await log.tip()
+      },
+    },
+    caughtUp,
+    logger,
+    meters,
+  })
 }
 
 function archivingQueriesOf({ base }: WriterParts, logId: string, caughtUp: Promise<void>): ArchivingQueries {

@@ -7,6 +7,7 @@ import type { EventLogOptions } from '../../events/folded-event-log.ts'
 import type { DataKeyOptions } from '../../events/kafka-beside-postgres.ts'
 import type { KeyRing } from '../../events/data-keys/key-ring.ts'
 import type { RecordStore } from '../../events/record-store.ts'
+import { isPersonalEvent } from '../../coordinator/system/events.ts'
 import { isQueryId } from '../../shared/ids.ts'
 import { archivedLogs, archivesOf } from './archives-of.ts'
 import { kafkaSecurityOf } from './kafka-security.ts'
@@ -53,7 +54,7 @@ function archivesFor(config: Config): Pick<EventLogOptions, 'archiveOf' | 'archi
 }
 
 function dataKeyOptions({ dataDir }: Config, keepsFile: boolean): DataKeyOptions {
-  return { file: join(dataDir, 'data-keys.jsonl'), keepsFile, encrypts: isQueryId }
+  return { file: join(dataDir, 'data-keys.jsonl'), keepsFile, encrypts: isQueryId, encryptsAlone: isPersonalEvent }
 }
 
 /** The keys of queries, if the log has any, and a function that closes their database. */

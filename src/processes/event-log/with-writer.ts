@@ -14,7 +14,7 @@ import { version } from '../../shared/version.ts'
 
 export interface WriterWork<T> {
   /** Asks the coordinator that writes the log to do the work. */
-  readonly ask: (send: (path: string, body: unknown, method?: 'PUT') => Promise<ServerAnswer>) => Promise<T>
+  readonly ask: (send: (path: string, body: unknown, method?: 'PUT' | 'GET') => Promise<ServerAnswer>) => Promise<T>
   /** Used if no coordinator runs: this process writes the log for a moment. */
   readonly write: (journal: SystemJournal, epoch: number) => Promise<T>
 }
@@ -56,7 +56,7 @@ export async function withWriter<T>(
           accept: 'application/json',
           'content-type': 'application/json',
         },
-        body: JSON.stringify(body),
+        ...(body !== undefined && { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
       }),
     )

@@ -6,6 +6,7 @@ import { queryOperations } from './open-api/query-operations.ts'
 import { serverOperations } from './open-api/server-operations.ts'
 import { nodeOperations } from './open-api/node-operations.ts'
 import { taskOperations } from './open-api/task-operations.ts'
+import { erasureOperations } from './open-api/erasure-operations.ts'
 import { logInOperations } from './open-api/log-in-operations.ts'
 
 const operations = {
@@ -13,6 +14,7 @@ const operations = {
   ...queryOperations,
   ...serverOperations,
   ...nodeOperations,
+  ...erasureOperations,
   ...taskOperations,
   ...logInOperations,
 } as const satisfies { readonly [P in RoutePath]: Readonly<Record<Lowercase<MethodOf<P>>, Json>> }

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { clusterHealths, clusterStates } from '../../coordinator/clusters/state.ts'
+import { erasureRequestSchema, erasureResultSchema } from '../../erasure/erasure-store.ts'
+import { previewSchema } from '../../erasure/preview.ts'
 import { endedBySchema } from '../../coordinator/query/stream/events.ts'
 import { distributionSchema, taskStates, outputBufferStates } from '../../execution/api/task.ts'
 
@@ -262,6 +264,21 @@ export const clusterInfoSchema = z.looseObject({
     .optional(),
 })
 export type ClusterInfo = Body<z.infer<typeof clusterInfoSchema>>
+
+// --- erasures ---------------------------------------------------------------------------------------------------------
+
+export const erasureInfoSchema = z.looseObject({
+  erasureId: z.string(),
+  state: z.enum(['RUNNING', 'ENDED', 'FAILED']),
+  preview: z.boolean().describe('Whether nothing is removed'),
+  requestedAt: timestamp,
+  endedAt: timestamp.optional(),
+  failure: z.string().optional().describe('Why the last attempt failed; an erasure that runs is tried again'),
+  found: previewSchema.optional().describe('Only of a preview that has ended'),
+  request: erasureRequestSchema.optional().describe('Only of an erasure; without the person or the value'),
+  result: erasureResultSchema.optional().describe('Only of an erasure that has ended'),
+})
+export type ErasureInfo = Body<z.infer<typeof erasureInfoSchema>>
 
 // --- resource groups --------------------------------------------------------------------------------------------------
 

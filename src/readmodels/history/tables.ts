@@ -255,6 +255,29 @@ export const historyViews = {
       attempts: bigint('a.count', NEVER_NULL),
     },
   },
+  erasures: {
+    from: `audit_log a left join audit_log e on e.kind = 'ErasureEnded'
+      and left(e.details->>'erasureId', 64) = left(a.details->>'erasureId', 64)`,
+    archived: [],
+    where: `a.kind = 'ErasureStarted'`,
+    owner: { kind: 'person', user: `(a.details->>'by')`, originalUser: `(a.details->>'originalUser')` },
+    columns: {
+      erasure_id: text(`(a.details->>'erasureId')`),
+      user: text(`(a.details->>'by')`),
+      original_user: text(`(a.details->>'originalUser')`),
+      kind: text(`(a.details->>'kind')`),
+      subject_hash: text(`(a.details->>'subjectHash')`),
+      mentions: bool(`((a.details->>'mentions')::boolean)`),
+      reason: text(`(a.details->>'reason')`),
+      started: time('a.at', NEVER_NULL),
+      ended: time('e.at'),
+      queries: bigint(`((e.details->>'queries')::bigint)`),
+      records: bigint(`((e.details->>'records')::bigint)`),
+      waiting: bigint(`((e.details->>'waiting')::bigint)`),
+      searched: bigint(`((e.details->>'searched')::bigint)`),
+      remains: text(`((e.details->'remains')::text)`),
+    },
+  },
   replays: {
     from: `audit_log a left join lateral (
       select l.at, l.kind, l.details from audit_log l

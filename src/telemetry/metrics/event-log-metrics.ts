@@ -150,6 +150,15 @@ export const eventLogMetrics = {
     help: 'Rounds of archiving, by result',
     labels: { result: ['done', 'failed'] },
   },
+  erasures: {
+    name: 'quipu.erasures',
+    text: 'quipu_erasures_total',
+    kind: 'counter',
+    unit: '',
+    on: 'coordinator',
+    help: 'Erasures by result; after `remains` the event ErasureEnded names the places where data remains',
+    labels: { result: ['complete', 'remains', 'failed'] },
+  },
   // Projections
   projectionLagEvents: {
     name: 'quipu.projection.lag.events',

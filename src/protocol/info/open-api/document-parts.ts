@@ -15,6 +15,7 @@ export const namedSchemas = {
   NodeInfo: wire.nodeInfoSchema,
   ResourceGroupInfo: wire.resourceGroupInfo,
   ClusterInfo: wire.clusterInfoSchema,
+  ErasureInfo: wire.erasureInfoSchema,
   Announcement: announcementSchema,
   SightingReport: sightingReportSchema,
   Remembered: rememberedSchema,

@@ -1,0 +1,67 @@
+import { clusterStreamPrefix } from '../coordinator/clusters/events.ts'
+import { nodeStreamPrefix } from '../coordinator/nodes/events.ts'
+import { decodeQueryEvent } from '../coordinator/query/stream/decode-event.ts'
+import { isPersonalEvent, systemStream } from '../coordinator/system/events.ts'
+import { storedJson } from '../events/envelope.ts'
+import type { Recorded } from '../events/event-log.ts'
+import { clientApp } from '../readmodels/queries/client-app.ts'
+import { queryOfStream, type QueryId } from '../shared/ids.ts'
+import type { SubjectSearch } from './subject.ts'
+
+/**
+ * What an erasure does with an event that contains its subject.
+ * `query`: the data of the whole query is removed. `record`: the data of this event is removed. `mention`: a query of
+ * another user contains the name. `kept`: the record proves what happened to the log, or which rules were in force.
+ */
+export type Finding =
+  | { readonly kind: 'query' | 'mention'; readonly queryId: QueryId }
+  | { readonly kind: 'record' | 'kept'; readonly type: string; readonly stream: string; readonly sequence: number }
+
+export interface ErasureScope {
+  readonly search: SubjectSearch
+  /** Whether queries that only mention a user, and recorded texts of rule files, are erased too. */
+  readonly mentions: boolean
+}
+
+/** @returns undefined for an event without the subject, and for forgotten data */
+export function classify(event: Recorded, scope: ErasureScope): Finding | undefined {
+  const { search, mentions } = scope
+  if (event.forgotten || !search.isIn(storedJson({ enc: event.enc, data: event.stored }))) return undefined
+  const { stream, sequence, type } = event
+  const user = 'user' in search.subject ? search.subject.user : undefined
+  if (stream === systemStream) {
+    const isOwn = type !== 'FileKept' && (user === undefined || namesPerson(event.data, user))
+    const isRemoved = isPersonalEvent(stream, type) && (mentions || isOwn)
+    return { kind: isRemoved ? 'record' : 'kept', type, stream, sequence }
+  }
+  if (stream.startsWith(nodeStreamPrefix) || stream.startsWith(clusterStreamPrefix))
+    return { kind: 'kept', type, stream, sequence }
+  const isOwn = user === undefined || (type === 'QueryCreated' && isQueryOf(event, user))
+  return { kind: isOwn || mentions ? 'query' : 'mention', queryId: queryOfStream(stream) }
+}
+
+/** The fields of events that name a person who acted, or for whom somebody acted. */
+const PERSON_FIELDS = ['user', 'principal', 'originalUser', 'by'] as const
+
+function namesPerson(data: unknown, user: string): boolean {
+  const { examples, filter, ...fields } = (data ?? {}) as Readonly<Record<string, unknown>>
+  const isFilteredBy = (filter as { readonly user?: unknown } | undefined)?.user === user
+  return (
+    isFilteredBy ||
+    PERSON_FIELDS.some((field) => fields[field] === user) ||
+    (Array.isArray(examples) && examples.includes(user))
+  )
+}
+
+/** Whether the event creates a query that runs as a user, was posted by them, or was sent for them by a program. */
+function isQueryOf(event: Recorded, user: string): boolean {
+  try {
+    const decoded = decodeQueryEvent(event)
+    if (decoded?.type !== 'QueryCreated') return false
+    const { session, sql } = decoded.data
+    return namesPerson(session, user) || clientApp(sql, session)?.user === user
+  } catch {
+    // An event that does not fit its type. It names the user, so its query is erased.
+    return true
+  }
+}

@@ -1,0 +1,198 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Administrator, ForgetOutcome, PartOfErasure } from '../coordinator/system/forget-query.ts'
+import type { SystemJournal } from '../coordinator/system/system-journal.ts'
+import { Unforgettable, type Recorded } from '../events/event-log.ts'
+import { queryOfStream, type QueryId } from '../shared/ids.ts'
+import type { ErasureScope, Finding } from './classify.ts'
+import type { ErasureRequest, ErasureResult, ErasureStore, StoredErasure } from './erasure-store.ts'
+import { searchLogs, type SearchedLogs } from './search-logs.ts'
+import { searchFor, type Subject } from './subject.ts'
+import type { Proof } from './verify-erasure.ts'
+
+/** Forgets data in the log, as the process that writes it. */
+export interface ErasureWriter {
+  readonly journal: Pick<SystemJournal, 'record'>
+  /** @throws Unforgettable */
+  readonly forgetQuery: (
+    queryId: QueryId,
+    administrator: Administrator,
+    erasure: PartOfErasure,
+  ) => Promise<ForgetOutcome>
+  /** Removes the data of events of the stream `system`. */
+  readonly forgetRecords: (sequences: readonly number[]) => Promise<void>
+  /** Whether the log can remove the data of an event of the stream `system`. */
+  readonly canForget: (event: Recorded, isInNewestLog: boolean) => Promise<boolean>
+  /** Resolves when read models and archives have lost the data too. */
+  readonly settled: () => Promise<void>
+}
+
+/** A request for an erasure or its preview. */
+export interface ErasureOrder {
+  readonly subject: Subject
+  /** Whether queries that only mention a user, and recorded texts of rule files, are erased too. */
+  readonly mentions: boolean
+  readonly reason?: string
+}
+
+export interface EraseDeps {
+  readonly logs: SearchedLogs
+  readonly store: Pick<ErasureStore, 'get' | 'subjectOf' | 'begin' | 'reach' | 'end'>
+  readonly writer: ErasureWriter
+  /** Whether the log has an event of a type about an erasure. The read models hold all events of earlier writers. */
+  readonly isRecorded: (type: 'ErasureStarted' | 'ErasureEnded', erasureId: string) => Promise<boolean>
+  /** Those of some streams that the log names as forgotten for an erasure; likewise. */
+  readonly recordedOf: (streams: readonly string[], erasureId: string) => Promise<ReadonlySet<string>>
+  readonly prove: (subject: Subject, erasureId: string) => Promise<Proof>
+  /** Called for each step. @throws to stop; the next writer continues */
+  readonly onStep?: () => void
+  /** How long to wait for found queries to end, milliseconds. @default 10 s */
+  readonly waitMs?: number
+}
+
+/** How many queries are forgotten at the same time. */
+const AT_ONCE = 4
+/** Most queries in a part of the work that is repeated after an interruption. */
+const PART = 100
+const WAIT_MS = 10_000
+const LOOK_AGAIN_MS = 500
+
+/** The event data of a request. */
+function startedOf(id: string, { subject, ...request }: ErasureRequest) {
+  return { erasureId: id, subjectHash: subject, ...request }
+}
+
+/**
+ * Carries out an erasure of the table, from wherever an earlier process left it. Each query is forgotten exactly once:
+ * what was being forgotten is repeated, which records nothing anew.
+ * @returns the result, which is stored and recorded
+ */
+export async function carryOut(deps: EraseDeps, id: string): Promise<ErasureResult> {
+  const { store, writer } = deps
+  const erasure = (await store.get(id))!
+  if (erasure.result && (await deps.isRecorded('ErasureEnded', id))) return erasure.result
+  if (!(await deps.isRecorded('ErasureStarted', id)))
+    await writer.journal.record('ErasureStarted', startedOf(id, erasure.request))
+  const subject = await store.subjectOf(id)
+  const scope = { search: searchFor(subject), mentions: erasure.request.mentions }
+  const waiting = await forgetFound(deps, erasure, scope)
+  await writer.settled()
+  const proof = await deps.prove(subject, id)
+  const result: ErasureResult = {
+    queries: proof.queries,
+    records: proof.records,
+    waiting: [...waiting],
+    searched: proof.places.length,
+    remains: proof.places.filter(({ found }) => found > 0),
+  }
+  if (!(await deps.isRecorded('ErasureEnded', id)))
+    await writer.journal.record('ErasureEnded', {
+      erasureId: id,
+      queries: result.queries,
+      records: result.records,
+      waiting: waiting.length,
+      searched: result.searched,
+      remains: [...result.remains],
+    })
+  await store.end(id, result)
+  return result
+}
+
+/** @returns found queries that have not ended */
+async function forgetFound(deps: EraseDeps, erasure: StoredErasure, scope: ErasureScope): Promise<readonly string[]> {
+  const { id, progress } = erasure
+  const waiting = new Set(erasure.waiting)
+  const { working } = erasure
+  const recorded = working.length === 0 ? new Set<string>() : await deps.recordedOf(working, id)
+  await forgetQueries(deps, erasure, working, waiting, recorded)
+  for await (const { events, findings, reached, isInNewestLog } of searchLogs(deps.logs, scope, progress)) {
+    deps.onStep?.()
+    await forgetQueries(deps, erasure, queriesIn(findings), waiting)
+    const records: Recorded[] = []
+    for (const event of recordsIn(events, findings))
+      if (await deps.writer.canForget(event, isInNewestLog)) records.push(event)
+    await forgetRecords(deps, erasure, records)
+    await deps.store.reach(id, reached, [...waiting])
+  }
+  const until = performance.now() + (deps.waitMs ?? WAIT_MS)
+  while (waiting.size > 0 && performance.now() < until) {
+    deps.onStep?.()
+    const again = [...waiting]
+    waiting.clear()
+    await forgetQueries(deps, erasure, again, waiting)
+    if (waiting.size > 0) await sleep(LOOK_AGAIN_MS)
+  }
+  return [...waiting]
+}
+
+function queriesIn(findings: readonly Finding[]): readonly string[] {
+  return [...new Set(findings.flatMap((one) => (one.kind === 'query' ? [one.queryId] : [])))]
+}
+
+function recordsIn(events: readonly Recorded[], findings: readonly Finding[]): readonly Recorded[] {
+  const found = new Set(findings.flatMap((one) => (one.kind === 'record' ? [`${one.stream}/${one.sequence}`] : [])))
+  return found.size === 0 ? [] : events.filter(({ stream, sequence }) => found.has(`${stream}/${sequence}`))
+}
+
+async function forgetQueries(
+  { store, writer, onStep }: EraseDeps,
+  { id, request }: StoredErasure,
+  streams: readonly string[],
+  waiting: Set<string>,
+  recorded: ReadonlySet<string> = new Set(),
+): Promise<void> {
+  const administrator = administratorOf(request)
+  for (let from = 0; from < streams.length; from += PART) {
+    onStep?.()
+    const part = streams.slice(from, from + PART).filter((stream) => !waiting.has(stream))
+    await store.begin(id, part)
+    const left = [...part]
+    const forgetNext = async (): Promise<void> => {
+      for (let stream = left.pop(); stream !== undefined; stream = left.pop())
+        if (await isOpen(writer, stream, administrator, { erasureId: id, isRecorded: recorded.has(stream) }))
+          waiting.add(stream)
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, forgetNext))
+  }
+}
+
+/** Forgets a query. @returns whether it has not ended, so that nothing was done */
+async function isOpen(
+  writer: ErasureWriter,
+  stream: string,
+  administrator: Administrator,
+  erasure: PartOfErasure,
+): Promise<boolean> {
+  try {
+    return (await writer.forgetQuery(queryOfStream(stream), administrator, erasure)).kind === 'open'
+  } catch (error) {
+    // Records of this log cannot be rewritten, and the query is not encrypted. The proof finds it.
+    if (error instanceof Unforgettable) return false
+    throw error
+  }
+}
+
+/** Removes the data of events of the stream `system`, once an event says why. */
+async function forgetRecords(
+  { writer }: EraseDeps,
+  { id, request }: StoredErasure,
+  events: readonly Recorded[],
+): Promise<void> {
+  const sequences = events.map(({ sequence }) => sequence)
+  const [first] = events
+  if (!first) return
+  await writer.journal.record('DataForgotten', {
+    stream: first.stream,
+    sequences,
+    erasureId: id,
+    ...administratorOf(request),
+  })
+  await writer.forgetRecords(sequences)
+}
+
+function administratorOf({ by, originalUser, remoteAddress }: ErasureRequest): Administrator {
+  return {
+    by,
+    ...(originalUser !== undefined && { originalUser }),
+    ...(remoteAddress !== undefined && { remoteAddress }),
+  }
+}

@@ -1,0 +1,83 @@
+import { decodeQueryEvent } from '../coordinator/query/stream/decode-event.ts'
+import {
+  beginning,
+  type Checkpoint,
+  type EventReader,
+  type LogEnd,
+  type Recorded,
+  type ResultPages,
+} from '../events/event-log.ts'
+import { queryOfStream } from '../shared/ids.ts'
+import { classify, type ErasureScope, type Finding } from './classify.ts'
+import type { SearchProgress } from './erasure-store.ts'
+
+/** The logs that an erasure searches. The archive of a log is part of it. */
+export interface SearchedLogs {
+  readonly log: EventReader & LogEnd & Pick<ResultPages, 'readPage'>
+  /** The logs that this one continues, the oldest first. */
+  readonly before: () => Promise<readonly (EventReader & LogEnd)[]>
+}
+
+/** A part of a search: what it found, and the position that it reached. */
+export interface SearchStep {
+  readonly events: readonly Recorded[]
+  readonly findings: readonly Finding[]
+  readonly reached: SearchProgress
+  /** False for a log that is completely in its archive, and that a later log continues. */
+  readonly isInNewestLog: boolean
+}
+
+/** Most events in memory at once. */
+const STEP_EVENTS = 2000
+/** Small pages of results are dropped after this time, milliseconds. */
+export const PAGES_KEPT_MS = 25 * 3_600_000
+
+/**
+ * Searches all events up to the end of the log at the call, and the small result pages that are still kept. Memory is
+ * bounded by one step.
+ * @param from where an earlier search stopped
+ */
+export async function* searchLogs(
+  { log, before }: SearchedLogs,
+  scope: ErasureScope,
+  from?: SearchProgress,
+): AsyncGenerator<SearchStep> {
+  const until = await log.tip()
+  const logs = [...(await before()), log]
+  for (let number = from?.log ?? 0; number < logs.length; number++) {
+    const searched = logs[number]!
+    const isNewest = number === logs.length - 1
+    let next: Checkpoint =
+      from?.log === number ? from.next : beginning((isNewest ? until : await searched.tip()).at.length)
+    for (;;) {
+      const step = await searched.read(next, STEP_EVENTS, ...(isNewest ? [until] : []))
+      if (step.events.length === 0) break
+      next = step.next
+      const findings: Finding[] = []
+      for (const event of step.events) {
+        const finding = classify(event, scope) ?? (isNewest ? await findInPages(log, event, scope) : undefined)
+        if (finding) findings.push(finding)
+      }
+      yield { events: step.events, findings, reached: { log: number, next }, isInNewestLog: isNewest }
+    }
+  }
+}
+
+/** Searches the small result pages that an event names. A user's name in rows is data of a table, and is not searched. */
+async function findInPages(
+  log: Pick<ResultPages, 'readPage'>,
+  event: Recorded,
+  { search }: ErasureScope,
+): Promise<Finding | undefined> {
+  if ('user' in search.subject || event.type !== 'ResultPagesPublished') return undefined
+  if (Date.parse(event.time) < Date.now() - PAGES_KEPT_MS) return undefined
+  const published = decodeQueryEvent(event)
+  if (published?.type !== 'ResultPagesPublished') return undefined
+  const { firstToken, pages } = published.data
+  for (const [index, { kept, place }] of pages.entries()) {
+    const bytes = kept === 'log' ? await log.readPage(event.stream, firstToken + index, place) : undefined
+    if (bytes && search.isIn(Buffer.from(bytes).toString()))
+      return { kind: 'query', queryId: queryOfStream(event.stream) }
+  }
+  return undefined
+}

@@ -1,0 +1,94 @@
+import type { QueryRows } from '../events/projection.ts'
+import type { Remainder } from './erasure-store.ts'
+import { PAGES_KEPT_MS } from './search-logs.ts'
+import { PACKED, type SubjectSearch } from './subject.ts'
+
+/** Runs work in a read-only transaction on one connection, which sees one moment of the database. */
+export type TableRows = <T>(work: (query: QueryRows) => Promise<T>) => Promise<T>
+
+/** Rows in memory at once; a row may have megabytes. */
+const ROWS = 50
+
+const PAGES = 'quipu_log.result_pages'
+
+interface Table {
+  /** Quoted, with its schema. */
+  readonly name: string
+  /** The table that this one is a partition of, or the table itself. */
+  readonly root: string
+  readonly columns: readonly string[]
+}
+
+/** Searches every column of every table of the database, also in packed texts. */
+export function searchTables(tables: TableRows, search: SubjectSearch): Promise<readonly Remainder[]> {
+  return tables(async (query) => {
+    const found = new Map<string, Remainder>()
+    for (const table of await tablesIn(query)) {
+      const rows = await foundIn(query, table, search)
+      const before = found.get(table.root)?.found ?? 0
+      found.set(table.root, { place: `table ${table.root}`, found: before + rows })
+    }
+    const until = await pagesLeaveAt(query)
+    return [...found.values()].map((one) =>
+      one.place === `table ${PAGES}` && one.found > 0 && until !== undefined ? { ...one, until } : one,
+    )
+  })
+}
+
+async function tablesIn(query: QueryRows): Promise<readonly Table[]> {
+  const rows = await query(
+    `select format('%I.%I', n.nspname, c.relname) as name,
+       coalesce((select format('%I.%I', pn.nspname, p.relname) from pg_inherits i
+         join pg_class p on p.oid = i.inhparent join pg_namespace pn on pn.oid = p.relnamespace
+         where i.inhrelid = c.oid limit 1), format('%I.%I', n.nspname, c.relname)) as root,
+       (select array_agg(case a.atttypid when 'bytea'::regtype
+           then format('encode(%I, ''escape'')', a.attname) else format('%I::text', a.attname) end order by a.attnum)
+         from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind = 'r' and c.relpersistence <> 't' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+     order by 1`,
+    [],
+  )
+  return rows.map(({ name, root, columns }) => ({
+    name: String(name),
+    root: String(root),
+    columns: (columns ?? []) as readonly string[],
+  }))
+}
+
+async function foundIn(query: QueryRows, { name, columns }: Table, search: SubjectSearch): Promise<number> {
+  if (columns.length === 0) return 0
+  let found = 0
+  const text = `concat_ws(E'\\n', ${columns.join(', ')})`
+  const inBytes = search.spellings.map(escapedBytes).filter((escaped) => !search.spellings.includes(escaped))
+  await query(
+    `declare found no scroll cursor for select text from (select ${text} as text from ${name}) rows
+     where exists (select from unnest($1::text[]) spelling where position(spelling in text) > 0)`,
+    [[...search.spellings, ...inBytes, PACKED]],
+  )
+  for (;;) {
+    const rows = await query(`fetch ${ROWS} from found`, [])
+    for (const { text: row } of rows)
+      if (search.isIn(String(row)) || inBytes.some((escaped) => String(row).includes(escaped))) found++
+    if (rows.length < ROWS) break
+  }
+  await query('close found', [])
+  return found
+}
+
+/** A text as Postgres prints its bytes in the format `escape`. */
+function escapedBytes(text: string): string {
+  return [...Buffer.from(text)]
+    .map((byte) => {
+      if (byte === 0x5c) return '\\\\'
+      return byte === 0 || byte > 0x7f ? `\\${byte.toString(8).padStart(3, '0')}` : String.fromCharCode(byte)
+    })
+    .join('')
+}
+
+/** When the last small result page is dropped, ISO UTC. */
+async function pagesLeaveAt(query: QueryRows): Promise<string | undefined> {
+  const [row] = await query(`select max(created) as last from ${PAGES}`, [])
+  const last = row?.['last']
+  return last instanceof Date ? new Date(last.getTime() + PAGES_KEPT_MS).toISOString() : undefined
+}

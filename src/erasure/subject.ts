@@ -1,0 +1,125 @@
+import { createHmac } from 'node:crypto'
+import { gunzipSync } from 'node:zlib'
+import { z } from 'zod'
+import { EngineError } from '../shared/engine-error.ts'
+
+/** Shortest text that may be searched for, in characters: shorter ones occur in the data of most queries. */
+const SHORTEST = 3
+const LONGEST = 1000
+
+const searched = z
+  .string()
+  .max(LONGEST, `At most ${LONGEST} characters can be searched for`)
+  .refine((text) => [...text.matchAll(/[\p{L}\p{N}]/gu)].length >= SHORTEST, {
+    error: `The text must have at least ${SHORTEST} letters or digits`,
+  })
+
+/** What is to be erased: everything of a user, or everything that contains a value. */
+export const subjectSchema = z.union([
+  z.strictObject({ user: z.string().min(1).max(LONGEST) }),
+  z.strictObject({ value: searched }),
+])
+export type Subject = Readonly<z.infer<typeof subjectSchema>>
+
+export type SubjectKind = 'user' | 'value'
+
+export function kindOf(subject: Subject): SubjectKind {
+  return 'user' in subject ? 'user' : 'value'
+}
+
+export function textOf(subject: Subject): string {
+  return 'user' in subject ? subject.user : subject.value
+}
+
+/** Hash of a subject: it says whether two erasures had the same subject, and nothing to a reader without the key. */
+export function subjectHash(subject: Subject, key: Buffer): string {
+  return createHmac('sha256', key)
+    .update(`${kindOf(subject)}\n${textOf(subject)}`)
+    .digest('hex')
+}
+
+/** Finds a subject in texts. */
+export interface SubjectSearch {
+  readonly subject: Subject
+  /** The spellings that are searched for. A text without any of them does not contain the subject. */
+  readonly spellings: readonly string[]
+  /** Whether a text, or a packed text in it, contains the subject. A user's name must be a whole word. */
+  isIn(text: string): boolean
+}
+
+/** How often a text may be quoted as JSON inside JSON: the line of an archive holds a record, an envelope and its data. */
+const JSON_LEVELS = 4
+
+export function searchFor(subject: Subject): SubjectSearch {
+  const spellings = spellingsOf(textOf(subject))
+  const isUser = 'user' in subject
+  const isInPlain = (text: string): boolean =>
+    spellings.some((spelling) => (isUser ? hasWord(text, spelling) : text.includes(spelling)))
+  return {
+    subject,
+    spellings,
+    isIn: (text) => isInPlain(text) || packedTexts(text).some(isInPlain),
+  }
+}
+
+/** Spellings of a value in SQL, in JSON, in addresses, and in both normal forms of Unicode. */
+function spellingsOf(value: string): readonly string[] {
+  const spellings = new Set<string>()
+  for (const form of [value, value.normalize('NFC'), value.normalize('NFD')]) {
+    const percent = encodeURIComponent(Buffer.from(form).toString())
+    for (const quoted of [form, form.replaceAll("'", "''"), form.replaceAll('"', '""')]) {
+      let text = quoted
+      for (let level = 0; level <= JSON_LEVELS; level++) {
+        spellings.add(text)
+        text = JSON.stringify(text).slice(1, -1)
+      }
+    }
+    for (const address of [percent, percent.replaceAll('%20', '+')]) {
+      spellings.add(address)
+      spellings.add(address.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()))
+    }
+  }
+  return [...spellings]
+}
+
+const PART_OF_WORD = /[\p{L}\p{N}\p{M}_]/u
+
+/** Whether a text contains a word that is not part of a longer word. */
+function hasWord(text: string, word: string): boolean {
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    const before = text.slice(Math.max(0, at - 2), at)
+    // In JSON, the letter after a backslash belongs to the code of a control character.
+    const begins = /\\[nrtbf]$/.test(before) || !PART_OF_WORD.test(lastCharacter(before))
+    const after = text.codePointAt(at + word.length)
+    if (begins && (after === undefined || !PART_OF_WORD.test(String.fromCodePoint(after)))) return true
+  }
+  return false
+}
+
+function lastCharacter(text: string): string {
+  return [...text].at(-1) ?? ''
+}
+
+/** The beginning of gzip data in base64, as large data of events is stored. */
+export const PACKED = 'H4sI'
+const PACKED_DATA = /H4sI[A-Za-z0-9+/]{20,}={0,2}/g
+/** Limit of one unpacked text. */
+const MAX_UNPACKED_BYTES = 256 << 20
+
+function packedTexts(text: string): string[] {
+  if (!text.includes(PACKED)) return []
+  return [...text.matchAll(PACKED_DATA)].flatMap(([packed]) => {
+    try {
+      return [gunzipSync(Buffer.from(packed, 'base64'), { maxOutputLength: MAX_UNPACKED_BYTES }).toString()]
+    } catch {
+      // The letters only look like packed data.
+      return []
+    }
+  })
+}
+
+/** @throws EngineError when the reason names the subject, which the event of the act must not contain */
+export function refuseNamedReason(search: SubjectSearch, reason: string | undefined): void {
+  if (reason !== undefined && search.isIn(reason))
+    throw new EngineError('INVALID_ARGUMENTS', 'The reason is recorded, so it must not contain what is to be erased')
+}

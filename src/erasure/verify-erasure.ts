@@ -1,0 +1,177 @@
+import { createReadStream } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
+import { systemEventData } from '../coordinator/system/decode-event.ts'
+import { systemStream } from '../coordinator/system/events.ts'
+import type { Recorded } from '../events/event-log.ts'
+import type { ParquetEngine } from '../readmodels/archive/parquet-engine.ts'
+import { isQueryId } from '../shared/ids.ts'
+import { hasCode } from '../shared/node-error.ts'
+import type { Remainder } from './erasure-store.ts'
+import { searchLogs, type SearchedLogs } from './search-logs.ts'
+import { searchTables, type TableRows } from './search-tables.ts'
+import { PACKED, searchFor, type Subject, type SubjectSearch } from './subject.ts'
+
+/** A folder with archives, searched file by file. */
+export interface SearchedFolder {
+  readonly folder: string
+  /** Reads Parquet files below the folder. */
+  readonly engine: ParquetEngine
+}
+
+/** Messages that were published, in order. */
+export interface SearchedTopic {
+  readonly name: string
+  /** How long the topic keeps messages, milliseconds; undefined: without a limit. */
+  readonly keptMs: () => Promise<number | undefined>
+  readonly messages: () => AsyncIterable<{ readonly text: string; readonly timeMs: number }>
+}
+
+/** Everything that Quipu writes and can read again. */
+export interface VerifyDeps {
+  readonly logs: SearchedLogs
+  readonly tables: TableRows
+  readonly archives: readonly SearchedFolder[]
+  /** Files of published lines, such as that of OpenLineage. */
+  readonly files: readonly string[]
+  readonly topics: readonly SearchedTopic[]
+}
+
+/** What a search of all places found after an erasure. */
+export interface Proof {
+  /** How many queries, and how many other events, the erasure removed; 0 without an erasure. */
+  readonly queries: number
+  readonly records: number
+  /** All places that were searched, also those where nothing was found. */
+  readonly places: readonly Remainder[]
+}
+
+/** Searches every place for a subject. Memory does not depend on how much there is. */
+export async function verifyErasure(deps: VerifyDeps, subject: Subject, erasureId?: string): Promise<Proof> {
+  const search = searchFor(subject)
+  const log = await searchLog(deps.logs, search, erasureId)
+  const why = log.places.slice(1).some(({ found }) => found > 0) ? 'rows of those kept records and mentions' : undefined
+  const tables = await searchTables(deps.tables, search)
+  const places = [...log.places, ...tables.map((table) => (why === undefined ? table : { why, ...table }))]
+  for (const folder of deps.archives) places.push(await searchFolder(folder, search))
+  for (const file of deps.files) places.push(await searchLines(file, search))
+  for (const topic of deps.topics) places.push(await searchTopic(topic, search))
+  return { queries: log.queries, records: log.records, places }
+}
+
+const WHY_KEPT = 'the record of acts, rules and archives must stay complete'
+const WHY_MENTIONED = 'queries of other users that mention the name: erase them with --mentions'
+
+/** Reads all events anew, decrypted, together with those in the archive. */
+async function searchLog(logs: SearchedLogs, search: SubjectSearch, erasureId: string | undefined): Promise<Proof> {
+  const removed = { queries: 0, records: new Set<number>() }
+  const found = { data: 0, kept: 0, mentions: 0 }
+  const types = new Set<string>()
+  for await (const { events, findings } of searchLogs(logs, { search, mentions: false })) {
+    for (const event of events) countRemoved(event, erasureId, removed)
+    for (const finding of findings) {
+      if (finding.kind === 'kept') {
+        found.kept++
+        types.add(finding.type)
+      } else if (finding.kind === 'mention') found.mentions++
+      else found.data++
+    }
+  }
+  const keptTypes = types.size === 0 ? '' : ` (${[...types].toSorted().join(', ')})`
+  return {
+    queries: removed.queries,
+    records: removed.records.size,
+    places: [
+      { place: 'event log', found: found.data },
+      { place: 'event log, kept records', found: found.kept, why: `${WHY_KEPT}${keptTypes}` },
+      { place: 'event log, mentions', found: found.mentions, why: WHY_MENTIONED },
+    ],
+  }
+}
+
+function countRemoved(
+  { stream, type, v, data, forgotten }: Recorded,
+  erasureId: string | undefined,
+  removed: { queries: number; readonly records: Set<number> },
+): void {
+  if (erasureId === undefined || stream !== systemStream || type !== 'DataForgotten' || forgotten) return
+  const fact = systemEventData('DataForgotten', v, data)
+  if (fact.erasureId !== erasureId) return
+  if (isQueryId(fact.stream)) removed.queries++
+  else for (const sequence of fact.sequences) removed.records.add(sequence)
+}
+
+const unpack = promisify(gunzip)
+
+/** Searches all files below a folder, of any name: also copies that were left behind. */
+async function searchFolder({ folder, engine }: SearchedFolder, search: SubjectSearch): Promise<Remainder> {
+  let found = 0
+  for await (const path of filesBelow(folder)) {
+    if (path.endsWith('.parquet')) found += await foundInParquet(engine, path, search)
+    else if (path.endsWith('.gz')) {
+      const text = (await unpack(await readFile(path))).toString()
+      for (const line of text.split('\n')) if (search.isIn(line)) found++
+    } else if (search.isIn(await readFile(path, 'utf8'))) found++
+  }
+  return { place: `archive ${folder}`, found }
+}
+
+async function* filesBelow(folder: string): AsyncGenerator<string> {
+  for (const entry of await readdir(folder, { withFileTypes: true }).catch(nothingIfMissing)) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) yield* filesBelow(path)
+    else if (entry.isFile()) yield path
+  }
+}
+
+function nothingIfMissing(error: unknown): [] {
+  if (hasCode(error, 'ENOENT')) return []
+  throw error
+}
+
+/** Reads only rows that may contain the subject. */
+async function foundInParquet(engine: ParquetEngine, path: string, search: SubjectSearch): Promise<number> {
+  let found = 0
+  const rows = engine.rows(
+    `select text from (select concat_ws(chr(10), *COLUMNS(*)) as text from read_parquet($1))
+     where len(list_filter($2::varchar[], lambda spelling: contains(text, spelling))) > 0`,
+    [path, [...search.spellings, PACKED]],
+  )
+  for await (const part of rows) for (const [row] of part) if (search.isIn(String(row))) found++
+  return found
+}
+
+/** Searches a file of lines, and the older files beside it. */
+async function searchLines(path: string, search: SubjectSearch): Promise<Remainder> {
+  const folder = join(path, '..')
+  const names = (await readdir(folder).catch(nothingIfMissing)).filter(
+    (name) => name === basename(path) || name.startsWith(`${basename(path)}.`),
+  )
+  let found = 0
+  for (const name of names) {
+    if (!(await stat(join(folder, name))).isFile()) continue
+    for await (const line of createInterface({ input: createReadStream(join(folder, name)), crlfDelay: Infinity }))
+      if (search.isIn(line)) found++
+  }
+  return { place: `file ${path}`, found, why: 'published lines stay until their file is deleted' }
+}
+
+async function searchTopic(topic: SearchedTopic, search: SubjectSearch): Promise<Remainder> {
+  let found = 0
+  let last = 0
+  for await (const { text, timeMs } of topic.messages()) {
+    if (!search.isIn(text)) continue
+    found++
+    last = Math.max(last, timeMs)
+  }
+  const keptMs = found === 0 ? undefined : await topic.keptMs()
+  return {
+    place: `topic ${topic.name}`,
+    found,
+    ...(keptMs !== undefined && { until: new Date(last + keptMs).toISOString() }),
+    why: 'published messages stay until their retention ends',
+  }
+}

@@ -1,0 +1,210 @@
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import type { Config } from '../../config/load-config.ts'
+import { systemStream } from '../../coordinator/system/events.ts'
+import { forgetQuery } from '../../coordinator/system/forget-query.ts'
+import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
+import type { ErasureWriter, EraseDeps } from '../../erasure/erase.ts'
+import { ErasureStore } from '../../erasure/erasure-store.ts'
+import type { SearchedLogs } from '../../erasure/search-logs.ts'
+import type { SearchedTopic, VerifyDeps } from '../../erasure/verify-erasure.ts'
+import { verifyErasure } from '../../erasure/verify-erasure.ts'
+import type { EventLog, Recorded } from '../../events/event-log.ts'
+import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
+import { PatientPool } from '../../events/postgres/patient-pool.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import { createParquetEngine } from '../../readmodels/archive/parquet-engine.ts'
+import { archiveQueries } from '../../readmodels/archive/query-archive.ts'
+import { readArchivedQueries } from '../../readmodels/archive/query-periods.ts'
+import { deriveKey } from '../../security/cluster-secret.ts'
+import { archivesOf } from './archives-of.ts'
+import { publicKafkaSecurityOf } from './kafka-security.ts'
+import { logsBefore } from './logs-before.ts'
+import { queryArchiveFolder } from './query-archive-of.ts'
+
+export interface ErasingParts {
+  readonly config: Config
+  readonly secret: string
+  readonly connection: pg.ClientConfig
+  /** Opened. */
+  readonly log: EventLog
+}
+
+/** What erasures need, in the process of a coordinator or of a command. */
+export interface Erasing {
+  readonly store: ErasureStore
+  readonly logs: SearchedLogs
+  /** Key of the hashes of subjects. */
+  readonly hashKey: Buffer
+  /** Everything that a search for what is left reads. */
+  places(): Promise<VerifyDeps>
+  /** What carries out an erasure as the writer of the log. */
+  deps(writer: WriterParts): EraseDeps
+  close(): Promise<void>
+}
+
+export interface WriterParts extends Partial<Pick<ErasureWriter, 'forgetQuery'>> {
+  readonly journal: SystemJournal
+  /** Resolves when the read models have all events of the log. */
+  readonly projected: () => Promise<void>
+  readonly onStep?: () => void
+}
+
+/** Makes the parts of erasures. They have connections of their own, because a search of all tables takes long. */
+export function openErasing(parts: ErasingParts): Erasing {
+  const { config, secret, connection, log } = parts
+  const pool = new PatientPool({
+    ...connection,
+    application_name: 'quipu erasure',
+    options: `-c search_path=${READ_MODEL_SCHEMA},public -c timezone=UTC`,
+    max: 2,
+    allowExitOnIdle: true,
+  })
+  pool.on('error', () => {})
+  let closing: Promise<void> | undefined
+  const read = rowsOf(pool)
+  const archiveOf = archivesOf(config)
+  const logs: SearchedLogs = { log, before: () => logsBefore(log, archiveOf) }
+  return {
+    store: new ErasureStore(read, deriveKey(secret, 'erasures')),
+    logs,
+    hashKey: deriveKey(secret, 'erasure-subjects'),
+    places: () => placesOf(parts, pool, logs),
+    deps: (writer) => depsOf(parts, { pool, read, logs, writer }),
+    close: () => (closing ??= pool.end()),
+  }
+}
+
+function rowsOf(client: pg.Pool | pg.PoolClient): QueryRows {
+  return async (text, values) => (await client.query<Record<string, unknown>>(text, [...values])).rows
+}
+
+async function placesOf({ config, log }: ErasingParts, pool: pg.Pool, logs: SearchedLogs): Promise<VerifyDeps> {
+  const { logId } = await log.tip()
+  const archive = dirname(dirname(queryArchiveFolder(config, logId)))
+  const { openLineageFile } = config.publishing
+  return {
+    logs,
+    async tables(work) {
+      const client = await pool.connect()
+      try {
+        await client.query('begin isolation level repeatable read read only')
+        return await work(rowsOf(client))
+      } finally {
+        await client.query('rollback').catch(() => {})
+        client.release()
+      }
+    },
+    archives: existsSync(archive) ? [{ folder: archive, engine: createParquetEngine(resolve(archive)) }] : [],
+    files: openLineageFile === undefined ? [] : [openLineageFile],
+    topics: publicTopics(config),
+  }
+}
+
+function publicTopics(config: Config): readonly SearchedTopic[] {
+  const { publicKafkaBrokers: brokers, publicKafkaTopic: topic } = config.publishing
+  if (brokers.length === 0) return []
+  const options = { brokers, topic, ...publicKafkaSecurityOf(config) }
+  return [
+    {
+      name: topic,
+      async *messages() {
+        const { readTopic } = await import('../../events/kafka/read-topic.ts')
+        yield* readTopic(options)
+      },
+      async keptMs() {
+        const { retentionOf } = await import('../../events/kafka/read-topic.ts')
+        return retentionOf(options)
+      },
+    },
+  ]
+}
+
+interface Opened {
+  readonly pool: pg.Pool
+  readonly read: QueryRows
+  readonly logs: SearchedLogs
+  readonly writer: WriterParts
+}
+
+function depsOf(parts: ErasingParts, { pool, read, logs, writer }: Opened): EraseDeps {
+  const { log, config } = parts
+  const { journal, projected, onStep } = writer
+  return {
+    logs,
+    store: new ErasureStore(read, deriveKey(parts.secret, 'erasures')),
+    ...(onStep && { onStep }),
+    writer: {
+      journal,
+      forgetQuery:
+        writer.forgetQuery ??
+        ((queryId, administrator, erasure) => forgetQuery({ log, journal }, queryId, administrator, erasure)),
+      forgetRecords: (sequences) => log.forget(systemStream, sequences),
+      canForget: (event, isInNewestLog) => canForget(parts, event, isInNewestLog),
+      async settled() {
+        await projected()
+        await archivesForgot(parts, read)
+      },
+    },
+    async isRecorded(type, erasureId) {
+      await projected()
+      const rows = await read(`select from audit_log where kind = $1 and details->>'erasureId' = $2 limit 1`, [
+        type,
+        erasureId,
+      ])
+      return rows.length > 0
+    },
+    async recordedOf(streams, erasureId) {
+      await projected()
+      const rows = await read(
+        `select distinct details->>'stream' as stream from audit_log
+         where kind = 'DataForgotten' and details->>'erasureId' = $1 and details->>'stream' = any($2)`,
+        [erasureId, streams],
+      )
+      return new Set(rows.map(({ stream }) => String(stream)))
+    },
+    async prove(subject, erasureId) {
+      const places = await placesOf(parts, pool, logs)
+      try {
+        return await verifyErasure(places, subject, erasureId)
+      } finally {
+        for (const { engine } of places.archives) await engine.close()
+      }
+    },
+  }
+}
+
+/**
+ * Whether the data of an event of the stream `system` can be removed: records of a topic cannot be rewritten, so there
+ * only encrypted data and archived records can.
+ */
+async function canForget({ config, log }: ErasingParts, event: Recorded, isInNewestLog: boolean): Promise<boolean> {
+  if (config.kafkaBrokers.length === 0 || !isInNewestLog || event.key !== undefined) return true
+  const { partition, offset } = event.position
+  return offset < ((await log.start()).at[partition]?.offset ?? 0n)
+}
+
+const LOOK_AGAIN_MS = 200
+const ARCHIVES_MS = 60_000
+
+/** Resolves when the files of archived queries have lost everything that was forgotten, or after a minute. */
+async function archivesForgot({ config, connection, log }: ErasingParts, read: QueryRows): Promise<void> {
+  const folder = queryArchiveFolder(config, (await log.tip()).logId)
+  if (!existsSync(folder)) return
+  const engine = createParquetEngine(folder)
+  try {
+    for (const until = performance.now() + ARCHIVES_MS; performance.now() < until; await sleep(LOOK_AGAIN_MS)) {
+      // Does nothing while another process rewrites the files.
+      await archiveQueries({ database: connection, engine, folder }, undefined)
+      const { periods, forgotten } = await readArchivedQueries(read)
+      const known = new Set(periods.map((period) => period.folder))
+      const left = (await readdir(folder)).filter((name) => !known.has(name))
+      if (forgotten.length === 0 && left.length === 0) return
+    }
+  } finally {
+    await engine.close()
+  }
+}

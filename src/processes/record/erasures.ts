@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Administrator } from '../../coordinator/system/forget-query.ts'
+import { carryOut, type EraseDeps, type ErasureOrder } from '../../erasure/erase.ts'
+import type { StoredErasure } from '../../erasure/erasure-store.ts'
+import { previewErasure, type Preview } from '../../erasure/preview.ts'
+import { kindOf, refuseNamedReason, searchFor, subjectHash } from '../../erasure/subject.ts'
+import { Fenced } from '../../events/event-log.ts'
+import { Signal } from '../../shared/quipu-error.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+import type { Erasing, WriterParts } from '../event-log/erasing.ts'
+
+/** A preview, in the memory of this process. */
+export interface PreviewState {
+  readonly kind: 'preview'
+  readonly id: string
+  readonly requestedAt: string
+  readonly found: Preview | undefined
+  readonly failure: string | undefined
+}
+
+export interface ActState {
+  readonly kind: 'act'
+  readonly erasure: StoredErasure
+  /** Why the last attempt failed; the coordinator tries again. */
+  readonly failure: string | undefined
+}
+
+/** Erasures and their previews at the coordinator that writes the log. One runs at a time. */
+export interface Erasures {
+  /** @throws ErasureBusy while a preview runs */
+  preview(order: ErasureOrder): PreviewState
+  /**
+   * Begins an erasure. It is carried out even if this process ends.
+   * @throws ErasureBusy while another one runs, EngineError when the reason names the subject
+   */
+  begin(order: ErasureOrder, administrator: Administrator): Promise<ActState>
+  /** @returns undefined for an unknown id */
+  find(id: string): Promise<PreviewState | ActState | undefined>
+  stop(): void
+}
+
+/** The id of the erasure that runs. */
+export class ErasureBusy extends Signal {
+  readonly id: string
+
+  constructor(id: string) {
+    super(`Erasure ${id} runs`)
+    this.id = id
+  }
+}
+
+class Stopped extends Signal {}
+
+export interface ErasuresParts {
+  readonly erasing: Erasing
+  readonly writer: WriterParts
+  /** Resolves when the read models hold everything that was recorded before this epoch. */
+  readonly caughtUp: Promise<void>
+  readonly logger: Logger
+  readonly meters: () => Meters
+}
+
+const MOST_PREVIEWS = 20
+const TRY_AGAIN_MS = 2000
+
+export function startErasures(parts: ErasuresParts): Erasures {
+  const { erasing, logger } = parts
+  const { store } = erasing
+  const previews = new Map<string, PreviewState>()
+  let stopped = false
+  let previewing: string | undefined
+  let running: string | undefined
+  let failure: string | undefined
+  const onStep = (): void => {
+    if (stopped) throw new Stopped('The coordinator stops')
+  }
+  const deps: EraseDeps = erasing.deps({ ...parts.writer, onStep })
+
+  async function run(id: string): Promise<void> {
+    running = id
+    for (; !stopped; await sleep(TRY_AGAIN_MS, undefined, { ref: false })) {
+      try {
+        const { queries, records, remains } = await carryOut(deps, id)
+        failure = undefined
+        parts.meters().count('erasures', { result: remains.length === 0 ? 'complete' : 'remains' })
+        logger.info(
+          'erasure.done',
+          { erasure: id, queries, records, places: remains.length },
+          'An erasure has ended; its event names the places where data remains',
+        )
+        break
+      } catch (error) {
+        if (stopped || error instanceof Stopped || error instanceof Fenced) return
+        failure = (error as Error).message
+        parts.meters().count('erasures', { result: 'failed' })
+        logger.error('erasure.trouble', { erasure: id, err: error }, 'An erasure failed; the coordinator tries again')
+      }
+    }
+    if (running === id) running = undefined
+  }
+
+  /** Continues what an earlier writer began. */
+  async function resume(): Promise<void> {
+    await parts.caughtUp
+    for (const { id } of await store.open()) if (running !== id) await run(id)
+  }
+  resume().catch((error: unknown) => {
+    if (!stopped) logger.error('erasure.trouble', { err: error }, 'Erasures of an earlier writer were not continued')
+  })
+
+  async function runPreview(id: string, { subject, mentions }: ErasureOrder): Promise<void> {
+    const before = previews.get(id)!
+    try {
+      const found = await previewErasure(erasing.logs, { search: searchFor(subject), mentions }, onStep)
+      previews.set(id, { ...before, found })
+    } catch (error) {
+      previews.set(id, { ...before, failure: (error as Error).message })
+    } finally {
+      previewing = undefined
+    }
+  }
+
+  return {
+    preview(order) {
+      if (previewing !== undefined) throw new ErasureBusy(previewing)
+      const id = randomUUID()
+      previewing = id
+      const state: PreviewState = {
+        kind: 'preview',
+        id,
+        requestedAt: new Date().toISOString(),
+        found: undefined,
+        failure: undefined,
+      }
+      previews.set(id, state)
+      const [oldest] = previews.size > MOST_PREVIEWS ? previews.keys() : []
+      if (oldest !== undefined) previews.delete(oldest)
+      void runPreview(id, order)
+      return state
+    },
+    async begin({ subject, mentions, reason }, administrator) {
+      refuseNamedReason(searchFor(subject), reason)
+      if (running !== undefined) throw new ErasureBusy(running)
+      const id = randomUUID()
+      running = id
+      try {
+        await store.add(id, subject, {
+          kind: kindOf(subject),
+          subject: subjectHash(subject, erasing.hashKey),
+          mentions,
+          ...(reason !== undefined && { reason }),
+          ...administrator,
+        })
+      } catch (error) {
+        running = undefined
+        throw error
+      }
+      void run(id)
+      return { kind: 'act', erasure: (await store.get(id))!, failure: undefined }
+    },
+    async find(id) {
+      const preview = previews.get(id)
+      if (preview) return preview
+      const erasure = await store.get(id)
+      return erasure && { kind: 'act', erasure, failure: running === id ? failure : undefined }
+    },
+    stop() {
+      stopped = true
+      void erasing.close()
+    },
+  }
+}

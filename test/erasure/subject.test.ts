@@ -1,0 +1,54 @@
+import { gzipSync } from 'node:zlib'
+import { expect, it } from 'vitest'
+import { searchFor, subjectHash, subjectSchema } from '../../src/erasure/subject.ts'
+
+const value = searchFor({ value: `O'Brien "Eva" \\ é@example.com` })
+
+it.each([
+  ['as it is', `x O'Brien "Eva" \\ é@example.com y`],
+  ['as a literal of SQL', `WHERE a = 'O''Brien "Eva" \\ é@example.com'`],
+  ['in JSON', JSON.stringify({ sql: `x O'Brien "Eva" \\ é@example.com y` })],
+  ['in JSON in JSON', JSON.stringify({ data: JSON.stringify({ sql: `O'Brien "Eva" \\ é@example.com` }) })],
+  ['in an address', `https://x/?q=${encodeURIComponent(`O'Brien "Eva" \\ é@example.com`)}`],
+  ['in another normal form', `O'Brien "Eva" \\ é@example.com`.normalize('NFD')],
+  [
+    'in packed data',
+    `{"data":"${gzipSync(JSON.stringify({ sql: `O'Brien "Eva" \\ é@example.com` })).toString('base64')}"}`,
+  ],
+])('a search for a value finds it %s', (_, text) => {
+  expect(value.isIn(text)).toBe(true)
+})
+
+it('a search for a value does not find a part of it', () => {
+  expect(value.isIn(`O'Brien "Eva"`)).toBe(false)
+  expect(value.isIn('H4sIAAAAAAAAAAAAAAAAAAAAAAAAAAAA')).toBe(false)
+})
+
+it.each([
+  ['"user":"eva"', true],
+  ['SELECT 1 -- eva', true],
+  [String.raw`{"sql":"a\neva\tb"}`, true],
+  ["user = 'eva'", true],
+  ['evaluate', false],
+  ['medieva', false],
+  ['eva_2', false],
+  ['évaeva', false],
+  ['evaluate eva', true],
+])('a search for the user eva in %s returns %s', (text, found) => {
+  expect(searchFor({ user: 'eva' }).isIn(text)).toBe(found)
+})
+
+it.each([[{}], [{ user: 'a', value: 'abc' }], [{ value: 'a-1' }], [{ value: '%__%' }], [{ user: '' }]])(
+  'a subject cannot be %j',
+  (given) => {
+    expect(subjectSchema.safeParse(given).success).toBe(false)
+  },
+)
+
+it('the hash of a subject depends on the key and on its kind', () => {
+  const key = Buffer.alloc(32, 1)
+  const hash = subjectHash({ user: 'eva' }, key)
+  expect(hash).toMatch(/^[0-9a-f]{64}$/)
+  expect(subjectHash({ value: 'eva' }, key)).not.toBe(hash)
+  expect(subjectHash({ user: 'eva' }, Buffer.alloc(32, 2))).not.toBe(hash)
+})
