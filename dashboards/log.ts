@@ -111,6 +111,9 @@ export const log: DashboardSpec = {
       'short',
       [{ expr: q.increase('archiveRounds', '1h', ['result']), legend: '{{result}}' }],
     ),
+    lines('Erasures, 1 h', 'Erasures of a person or a value. After `remains`, something is left somewhere.', 'short', [
+      { expr: q.increase('erasures', '1h', ['result']), legend: '{{result}}' },
+    ]),
     lines('Recovered queries, 1 h', 'Open queries that the last restarts took over, by outcome.', 'short', [
       { expr: q.increase('recoveredQueries', '1h', ['outcome']), legend: '{{outcome}}' },
     ]),

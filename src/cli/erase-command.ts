@@ -5,11 +5,10 @@ import { loadConfig } from '../config/load-config.ts'
 import { carryOut, type ErasureOrder } from '../erasure/erase.ts'
 import type { ErasureResult, Remainder } from '../erasure/erasure-store.ts'
 import { previewErasure, type Preview } from '../erasure/preview.ts'
-import { kindOf, refuseNamedReason, searchFor, subjectHash, subjectSchema } from '../erasure/subject.ts'
+import { subjectKind, refuseNamedReason, searchFor, subjectHash, subjectSchema } from '../erasure/subject.ts'
 import { verifyErasure, type Proof } from '../erasure/verify-erasure.ts'
 import type { EventLog } from '../events/event-log.ts'
 import { openErasing, type Erasing } from '../processes/event-log/erasing.ts'
-import type { LoneFollower } from '../processes/event-log/lone-follower.ts'
 import { withWriter, type WriterWork } from '../processes/event-log/with-writer.ts'
 import { loadClusterSecret } from '../security/cluster-secret.ts'
 import { EngineError, ExitError } from '../shared/engine-error.ts'
@@ -25,7 +24,7 @@ const USAGE = `usage: quipu erase (--user <name> | --value <text>) [options] [se
 
 Removes the data of every query of a user, or of every query whose text, session, messages, plan or kept results contain a
 value, and of the events about log-ins, refusals and acts that name the user or contain the value: from the event log, the
-read models and the archives. Afterwards it searches every place again, and prints how often it found the user or the value
+read models and the archives. Afterwards it searches every location again, and prints how often it found the user or the value
 there. Hashes stay, so quipu audit verify finds nothing wrong. If a coordinator runs, it does the work; if it is killed, the
 next one continues.
 
@@ -102,9 +101,9 @@ async function runErase(opened: Opened): Promise<number> {
   const { erasing, flags } = opened
   const { subject, mentions } = flags.order
   if (flags.verify) {
-    const { places } = await prove(erasing, flags)
-    print(flags, { places }, places.map(placeLine))
-    return places.some(({ found }) => found > 0) ? REMAINS : 0
+    const { locations } = await prove(erasing, flags)
+    print(flags, { locations }, locations.map(locationLine))
+    return locations.some(({ found }) => found > 0) ? REMAINS : 0
   }
   const found = await previewErasure(erasing.logs, { search: searchFor(subject), mentions })
   if (flags.preview) {
@@ -118,11 +117,11 @@ async function runErase(opened: Opened): Promise<number> {
 }
 
 async function prove(erasing: Erasing, { order }: Flags): Promise<Proof> {
-  const places = await erasing.places()
+  const locations = await erasing.locations()
   try {
-    return await verifyErasure(places, order.subject)
+    return await verifyErasure(locations, order.subject)
   } finally {
-    for (const { engine } of places.archives) await engine.close()
+    for (const { engine } of locations.archives) await engine.close()
   }
 }
 
@@ -151,7 +150,7 @@ async function addErasure({ store, hashKey }: Erasing, { order, by }: Flags): Pr
   const { subject, mentions, reason } = order
   const id = randomUUID()
   await store.add(id, subject, {
-    kind: kindOf(subject),
+    kind: subjectKind(subject),
     subject: subjectHash(subject, hashKey),
     mentions,
     ...(reason !== undefined && { reason }),
@@ -279,13 +278,15 @@ function resultLines({ queries, records, waiting, searched, remains }: ErasureRe
   return [
     `Data was removed. Queries: ${queries}, other events: ${records}`,
     ...(waiting.length > 0 ? [`Not ended, so not removed: ${waiting.join(', ')}`] : []),
-    remains.length === 0 ? `Nothing is left in ${searched} places` : `Of ${searched} places, something is left in:`,
-    ...remains.map(placeLine),
+    remains.length === 0
+      ? `Nothing is left in ${searched} locations`
+      : `Of ${searched} locations, something is left in:`,
+    ...remains.map(locationLine),
   ]
 }
 
-function placeLine({ place, found, until, why }: Remainder): string {
+function locationLine({ location, found, until, why }: Remainder): string {
   const details =
     found === 0 ? [] : [until === undefined ? '' : `until ${until}`, why ?? ''].filter((one) => one !== '')
-  return `${place}: ${found}${details.length > 0 ? ` (${details.join('; ')})` : ''}`
+  return `${location}: ${found}${details.length > 0 ? ` (${details.join('; ')})` : ''}`
 }

@@ -9,11 +9,11 @@ import { queryOfStream, type QueryId } from '../shared/ids.ts'
 import type { SubjectSearch } from './subject.ts'
 
 /**
- * What an erasure does with an event that contains its subject.
+ * The treatment of an event that contains the subject of an erasure.
  * `query`: the data of the whole query is removed. `record`: the data of this event is removed. `mention`: a query of
  * another user contains the name. `kept`: the record proves what happened to the log, or which rules were in force.
  */
-export type Finding =
+export type SubjectFinding =
   | { readonly kind: 'query' | 'mention'; readonly queryId: QueryId }
   | { readonly kind: 'record' | 'kept'; readonly type: string; readonly stream: string; readonly sequence: number }
 
@@ -24,7 +24,7 @@ export interface ErasureScope {
 }
 
 /** @returns undefined for an event without the subject, and for forgotten data */
-export function classify(event: Recorded, scope: ErasureScope): Finding | undefined {
+export function classify(event: Recorded, scope: ErasureScope): SubjectFinding | undefined {
   const { search, mentions } = scope
   if (event.forgotten || !search.isIn(storedJson({ enc: event.enc, data: event.stored }))) return undefined
   const { stream, sequence, type } = event
@@ -40,7 +40,7 @@ export function classify(event: Recorded, scope: ErasureScope): Finding | undefi
   return { kind: isOwn || mentions ? 'query' : 'mention', queryId: queryOfStream(stream) }
 }
 
-/** The fields of events that name a person who acted, or for whom somebody acted. */
+/** Fields with the name of the person of an act. */
 const PERSON_FIELDS = ['user', 'principal', 'originalUser', 'by'] as const
 
 function namesPerson(data: unknown, user: string): boolean {

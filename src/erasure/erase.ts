@@ -3,7 +3,7 @@ import type { Administrator, ForgetOutcome, PartOfErasure } from '../coordinator
 import type { SystemJournal } from '../coordinator/system/system-journal.ts'
 import { Unforgettable, type Recorded } from '../events/event-log.ts'
 import { queryOfStream, type QueryId } from '../shared/ids.ts'
-import type { ErasureScope, Finding } from './classify.ts'
+import type { ErasureScope, SubjectFinding } from './classify.ts'
 import type { ErasureRequest, ErasureResult, ErasureStore, StoredErasure } from './erasure-store.ts'
 import { searchLogs, type SearchedLogs } from './search-logs.ts'
 import { searchFor, type Subject } from './subject.ts'
@@ -40,7 +40,7 @@ export interface EraseDeps {
   readonly writer: ErasureWriter
   /** Whether the log has an event of a type about an erasure. The read models hold all events of earlier writers. */
   readonly isRecorded: (type: 'ErasureStarted' | 'ErasureEnded', erasureId: string) => Promise<boolean>
-  /** Those of some streams that the log names as forgotten for an erasure; likewise. */
+  /** Selects the streams that the log names as forgotten for an erasure. */
   readonly recordedOf: (streams: readonly string[], erasureId: string) => Promise<ReadonlySet<string>>
   readonly prove: (subject: Subject, erasureId: string) => Promise<Proof>
   /** Called for each step. @throws to stop; the next writer continues */
@@ -81,8 +81,8 @@ export async function carryOut(deps: EraseDeps, id: string): Promise<ErasureResu
     queries: proof.queries,
     records: proof.records,
     waiting: [...waiting],
-    searched: proof.places.length,
-    remains: proof.places.filter(({ found }) => found > 0),
+    searched: proof.locations.length,
+    remains: proof.locations.filter(({ found }) => found > 0),
   }
   if (!(await deps.isRecorded('ErasureEnded', id)))
     await writer.journal.record('ErasureEnded', {
@@ -124,11 +124,11 @@ async function forgetFound(deps: EraseDeps, erasure: StoredErasure, scope: Erasu
   return [...waiting]
 }
 
-function queriesIn(findings: readonly Finding[]): readonly string[] {
+function queriesIn(findings: readonly SubjectFinding[]): readonly string[] {
   return [...new Set(findings.flatMap((one) => (one.kind === 'query' ? [one.queryId] : [])))]
 }
 
-function recordsIn(events: readonly Recorded[], findings: readonly Finding[]): readonly Recorded[] {
+function recordsIn(events: readonly Recorded[], findings: readonly SubjectFinding[]): readonly Recorded[] {
   const found = new Set(findings.flatMap((one) => (one.kind === 'record' ? [`${one.stream}/${one.sequence}`] : [])))
   return found.size === 0 ? [] : events.filter(({ stream, sequence }) => found.has(`${stream}/${sequence}`))
 }

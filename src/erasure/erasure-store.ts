@@ -17,13 +17,13 @@ export const erasureRequestSchema = z.object({
 })
 export type ErasureRequest = Readonly<z.infer<typeof erasureRequestSchema>>
 
-export const remainderSchema = z.object({
-  place: z.string(),
+const remainderSchema = z.object({
+  location: z.string(),
   found: z.number().int().min(0),
   until: z.string().optional(),
   why: z.string().optional(),
 })
-/** What is left of a subject in one place: a table, a folder, a topic. `until`: when it leaves by itself, ISO UTC. */
+/** The rest of a subject in a table, a folder or a topic. `until`: when it leaves by itself, ISO UTC. */
 export type Remainder = Readonly<z.infer<typeof remainderSchema>>
 
 export const erasureResultSchema = z.object({
@@ -35,7 +35,7 @@ export const erasureResultSchema = z.object({
 })
 /**
  * The outcome of an erasure: numbers of queries and of other records whose data was removed, queries that could not be
- * forgotten, the number of places that were searched afterwards, and the places where the subject still is.
+ * forgotten, the number of locations that were searched afterwards, and the locations where the subject still is.
  */
 export type ErasureResult = Readonly<z.infer<typeof erasureResultSchema>>
 

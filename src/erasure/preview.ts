@@ -10,7 +10,7 @@ export const previewSchema = z.object({
   kept: byType.describe('Events that contain the person or the value and stay, by type'),
   mentions: z.number().int().min(0).describe('Queries of other users that mention the person and stay'),
 })
-/** What an erasure would do. */
+/** Numbers of what an erasure would remove and keep. */
 export type Preview = Readonly<z.infer<typeof previewSchema>>
 
 /**

@@ -8,7 +8,7 @@ import {
   type ResultPages,
 } from '../events/event-log.ts'
 import { queryOfStream } from '../shared/ids.ts'
-import { classify, type ErasureScope, type Finding } from './classify.ts'
+import { classify, type ErasureScope, type SubjectFinding } from './classify.ts'
 import type { SearchProgress } from './erasure-store.ts'
 
 /** The logs that an erasure searches. The archive of a log is part of it. */
@@ -21,7 +21,7 @@ export interface SearchedLogs {
 /** A part of a search: what it found, and the position that it reached. */
 export interface SearchStep {
   readonly events: readonly Recorded[]
-  readonly findings: readonly Finding[]
+  readonly findings: readonly SubjectFinding[]
   readonly reached: SearchProgress
   /** False for a log that is completely in its archive, and that a later log continues. */
   readonly isInNewestLog: boolean
@@ -53,7 +53,7 @@ export async function* searchLogs(
       const step = await searched.read(next, STEP_EVENTS, ...(isNewest ? [until] : []))
       if (step.events.length === 0) break
       next = step.next
-      const findings: Finding[] = []
+      const findings: SubjectFinding[] = []
       for (const event of step.events) {
         const finding = classify(event, scope) ?? (isNewest ? await findInPages(log, event, scope) : undefined)
         if (finding) findings.push(finding)
@@ -68,14 +68,14 @@ async function findInPages(
   log: Pick<ResultPages, 'readPage'>,
   event: Recorded,
   { search }: ErasureScope,
-): Promise<Finding | undefined> {
+): Promise<SubjectFinding | undefined> {
   if ('user' in search.subject || event.type !== 'ResultPagesPublished') return undefined
   if (Date.parse(event.time) < Date.now() - PAGES_KEPT_MS) return undefined
   const published = decodeQueryEvent(event)
   if (published?.type !== 'ResultPagesPublished') return undefined
   const { firstToken, pages } = published.data
-  for (const [index, { kept, place }] of pages.entries()) {
-    const bytes = kept === 'log' ? await log.readPage(event.stream, firstToken + index, place) : undefined
+  for (const [index, page] of pages.entries()) {
+    const bytes = page.kept === 'log' ? await log.readPage(event.stream, firstToken + index, page.place) : undefined
     if (bytes && search.isIn(Buffer.from(bytes).toString()))
       return { kind: 'query', queryId: queryOfStream(event.stream) }
   }

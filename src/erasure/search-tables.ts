@@ -26,11 +26,11 @@ export function searchTables(tables: TableRows, search: SubjectSearch): Promise<
     for (const table of await tablesIn(query)) {
       const rows = await foundIn(query, table, search)
       const before = found.get(table.root)?.found ?? 0
-      found.set(table.root, { place: `table ${table.root}`, found: before + rows })
+      found.set(table.root, { location: `table ${table.root}`, found: before + rows })
     }
     const until = await pagesLeaveAt(query)
     return [...found.values()].map((one) =>
-      one.place === `table ${PAGES}` && one.found > 0 && until !== undefined ? { ...one, until } : one,
+      one.location === `table ${PAGES}` && one.found > 0 && until !== undefined ? { ...one, until } : one,
     )
   })
 }

@@ -14,7 +14,7 @@ const searched = z
     error: `The text must have at least ${SHORTEST} letters or digits`,
   })
 
-/** What is to be erased: everything of a user, or everything that contains a value. */
+/** The subject of an erasure: all data of a user, or all data that contains a value. */
 export const subjectSchema = z.union([
   z.strictObject({ user: z.string().min(1).max(LONGEST) }),
   z.strictObject({ value: searched }),
@@ -23,18 +23,18 @@ export type Subject = Readonly<z.infer<typeof subjectSchema>>
 
 export type SubjectKind = 'user' | 'value'
 
-export function kindOf(subject: Subject): SubjectKind {
+export function subjectKind(subject: Subject): SubjectKind {
   return 'user' in subject ? 'user' : 'value'
 }
 
-export function textOf(subject: Subject): string {
+function subjectText(subject: Subject): string {
   return 'user' in subject ? subject.user : subject.value
 }
 
 /** Hash of a subject: it says whether two erasures had the same subject, and nothing to a reader without the key. */
 export function subjectHash(subject: Subject, key: Buffer): string {
   return createHmac('sha256', key)
-    .update(`${kindOf(subject)}\n${textOf(subject)}`)
+    .update(`${subjectKind(subject)}\n${subjectText(subject)}`)
     .digest('hex')
 }
 
@@ -51,7 +51,7 @@ export interface SubjectSearch {
 const JSON_LEVELS = 4
 
 export function searchFor(subject: Subject): SubjectSearch {
-  const spellings = spellingsOf(textOf(subject))
+  const spellings = spellingsOf(subjectText(subject))
   const isUser = 'user' in subject
   const isInPlain = (text: string): boolean =>
     spellings.some((spelling) => (isUser ? hasWord(text, spelling) : text.includes(spelling)))

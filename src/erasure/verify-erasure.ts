@@ -40,26 +40,28 @@ export interface VerifyDeps {
   readonly topics: readonly SearchedTopic[]
 }
 
-/** What a search of all places found after an erasure. */
+/** The result of a search of all locations after an erasure. */
 export interface Proof {
   /** How many queries, and how many other events, the erasure removed; 0 without an erasure. */
   readonly queries: number
   readonly records: number
-  /** All places that were searched, also those where nothing was found. */
-  readonly places: readonly Remainder[]
+  /** All locations that were searched, also those where nothing was found. */
+  readonly locations: readonly Remainder[]
 }
 
-/** Searches every place for a subject. Memory does not depend on how much there is. */
+/** Searches every location for a subject. Memory does not depend on how much there is. */
 export async function verifyErasure(deps: VerifyDeps, subject: Subject, erasureId?: string): Promise<Proof> {
   const search = searchFor(subject)
   const log = await searchLog(deps.logs, search, erasureId)
-  const why = log.places.slice(1).some(({ found }) => found > 0) ? 'rows of those kept records and mentions' : undefined
+  const why = log.locations.slice(1).some(({ found }) => found > 0)
+    ? 'rows of those kept records and mentions'
+    : undefined
   const tables = await searchTables(deps.tables, search)
-  const places = [...log.places, ...tables.map((table) => (why === undefined ? table : { why, ...table }))]
-  for (const folder of deps.archives) places.push(await searchFolder(folder, search))
-  for (const file of deps.files) places.push(await searchLines(file, search))
-  for (const topic of deps.topics) places.push(await searchTopic(topic, search))
-  return { queries: log.queries, records: log.records, places }
+  const locations = [...log.locations, ...tables.map((table) => (why === undefined ? table : { why, ...table }))]
+  for (const folder of deps.archives) locations.push(await searchFolder(folder, search))
+  for (const file of deps.files) locations.push(await searchLines(file, search))
+  for (const topic of deps.topics) locations.push(await searchTopic(topic, search))
+  return { queries: log.queries, records: log.records, locations }
 }
 
 const WHY_KEPT = 'the record of acts, rules and archives must stay complete'
@@ -84,10 +86,10 @@ async function searchLog(logs: SearchedLogs, search: SubjectSearch, erasureId: s
   return {
     queries: removed.queries,
     records: removed.records.size,
-    places: [
-      { place: 'event log', found: found.data },
-      { place: 'event log, kept records', found: found.kept, why: `${WHY_KEPT}${keptTypes}` },
-      { place: 'event log, mentions', found: found.mentions, why: WHY_MENTIONED },
+    locations: [
+      { location: 'event log', found: found.data },
+      { location: 'event log, kept records', found: found.kept, why: `${WHY_KEPT}${keptTypes}` },
+      { location: 'event log, mentions', found: found.mentions, why: WHY_MENTIONED },
     ],
   }
 }
@@ -116,7 +118,7 @@ async function searchFolder({ folder, engine }: SearchedFolder, search: SubjectS
       for (const line of text.split('\n')) if (search.isIn(line)) found++
     } else if (search.isIn(await readFile(path, 'utf8'))) found++
   }
-  return { place: `archive ${folder}`, found }
+  return { location: `archive ${folder}`, found }
 }
 
 async function* filesBelow(folder: string): AsyncGenerator<string> {
@@ -156,7 +158,7 @@ async function searchLines(path: string, search: SubjectSearch): Promise<Remaind
     for await (const line of createInterface({ input: createReadStream(join(folder, name)), crlfDelay: Infinity }))
       if (search.isIn(line)) found++
   }
-  return { place: `file ${path}`, found, why: 'published lines stay until their file is deleted' }
+  return { location: `file ${path}`, found, why: 'published lines stay until their file is deleted' }
 }
 
 async function searchTopic(topic: SearchedTopic, search: SubjectSearch): Promise<Remainder> {
@@ -169,7 +171,7 @@ async function searchTopic(topic: SearchedTopic, search: SubjectSearch): Promise
   }
   const keptMs = found === 0 ? undefined : await topic.keptMs()
   return {
-    place: `topic ${topic.name}`,
+    location: `topic ${topic.name}`,
     found,
     ...(keptMs !== undefined && { until: new Date(last + keptMs).toISOString() }),
     why: 'published messages stay until their retention ends',

@@ -84,7 +84,7 @@ export const endpoints: AttackFamily = {
 /** Whether a request changes the state of the cluster. Reads of tasks are open on a loopback listener. */
 function needsKey(endpoint: Endpoint, method: string): boolean {
   if (['OPTIONS', 'HEAD', 'GET'].includes(method)) return false
-  return /^\/v1\/(announcement|task|system|query\/\{queryId\}\/forget)/.test(endpoint.path)
+  return /^\/v1\/(announcement|task|system|erasure|query\/\{queryId\}\/forget)/.test(endpoint.path)
 }
 
 export function targetOf(endpoint: Endpoint, context: CaseContext): string {

@@ -255,6 +255,8 @@ const WITHOUT_DATA = new Set([
   'queues: Wait, 95th percentile',
   'queues: Rejected statements',
   'workers: Workers lost, 1 h',
+  // Only a server that erased something has these.
+  'log: Erasures, 1 h',
   // Only a server with an archived log has these.
   'log: Archived records, 1 h',
   'log: Archiving, 1 h',

@@ -136,6 +136,9 @@ const rights: Readonly<Record<string, Right>> = {
   'PUT /v1/query/{queryId}/killed': 'kill',
   'PUT /v1/query/{queryId}/preempted': 'kill',
   'POST /v1/query/{queryId}/forget': 'administrators',
+  'POST /v1/erasure': 'administrators',
+  'POST /v1/erasure/preview': 'administrators',
+  'GET /v1/erasure/{erasureId}': 'administrators',
   'GET /v1/query/{queryId}/events': 'view',
   'GET /v1/query/{queryId}/digest': 'view',
   'GET /v1/query/{queryId}/trace': 'view',
@@ -343,7 +346,7 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
 }
 
 /** Operations for administrators that a follower passes on to the writer. */
-const ofWriters = /^PUT \/v1\/cluster\//
+const ofWriters = /^(PUT \/v1\/cluster\/|\w+ \/v1\/erasure)/
 
 const ofWorkers = / \/(metrics$|v1\/task|v1\/info)/
 

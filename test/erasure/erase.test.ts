@@ -10,7 +10,7 @@ import { createSystemJournal, type SystemJournal } from '../../src/coordinator/s
 import { carryOut, type EraseDeps } from '../../src/erasure/erase.ts'
 import type { ErasureResult } from '../../src/erasure/erasure-store.ts'
 import { previewErasure } from '../../src/erasure/preview.ts'
-import { kindOf, searchFor, subjectHash, type Subject } from '../../src/erasure/subject.ts'
+import { subjectKind, searchFor, subjectHash, type Subject } from '../../src/erasure/subject.ts'
 import type { Finding } from '../../src/events/audit/finding.ts'
 import { beginning, type Recorded } from '../../src/events/event-log.ts'
 import { PostgresRecordStore } from '../../src/events/postgres/postgres-record-store.ts'
@@ -24,7 +24,6 @@ import { archiveQueries } from '../../src/readmodels/archive/query-archive.ts'
 import { verifyLog } from '../../src/readmodels/audit/verify-log.ts'
 import { rebuildReadModels } from '../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../src/shared/clock.ts'
-import { isQueryId } from '../../src/shared/ids.ts'
 import { FULL_TESTS } from '../support/full-tests.ts'
 import { leaksOfTables } from '../support/leaks.ts'
 import { appendLives, queryLife, testQueryId, toLogEvents, type QueryLifeOptions } from '../support/query-life.ts'
@@ -94,7 +93,7 @@ const depsOf = (over: Partial<EraseDeps> = {}): EraseDeps => ({
 async function request(subject: Subject, mentions = false): Promise<string> {
   const id = crypto.randomUUID()
   await erasing.store.add(id, subject, {
-    kind: kindOf(subject),
+    kind: subjectKind(subject),
     subject: subjectHash(subject, erasing.hashKey),
     mentions,
     reason: 'Article 17',
@@ -278,11 +277,11 @@ describe('The erasure of a user', () => {
 
     const result = await erase({ user: 'eva' })
     expect(result).toMatchObject({ queries: 3, records: 1, waiting: [] })
-    expect(result.remains.find(({ place }) => place === 'event log')).toBeUndefined()
+    expect(result.remains.find(({ location }) => location === 'event log')).toBeUndefined()
     expect(result.remains).toEqual(
       expect.arrayContaining([
-        { place: 'event log, kept records', found: 2, why: expect.stringContaining('(AccessDenied, LogDropped)') },
-        { place: 'event log, mentions', found: 1, why: expect.stringContaining('--mentions') },
+        { location: 'event log, kept records', found: 2, why: expect.stringContaining('(AccessDenied, LogDropped)') },
+        { location: 'event log, mentions', found: 1, why: expect.stringContaining('--mentions') },
       ]),
     )
     expect(await bed.query('select query_id from queries order by 1')).toEqual(
@@ -295,7 +294,7 @@ describe('The erasure of a user', () => {
 
     const again = await erase({ user: 'eva' }, true)
     expect(again).toMatchObject({ queries: 1, records: 1 })
-    expect(again.remains.map(({ place }) => place)).toEqual([
+    expect(again.remains.map(({ location }) => location)).toEqual([
       'event log, kept records',
       'table m.audit_log',
       'table m.query_events',
@@ -390,7 +389,7 @@ it('An erasure leaves an open query, names it, and removes it once it has ended'
   await projected()
   const result = await erase({ value: VALUE })
   expect(result).toMatchObject({ queries: 0, waiting: [open] })
-  expect(result.remains.map(({ place }) => place)).toContain('event log')
+  expect(result.remains.map(({ location }) => location)).toContain('event log')
   await bed.log.append(open, 3, life.slice(3))
   await projected()
   expect(await erase({ value: VALUE })).toMatchObject({ queries: 1, waiting: [], remains: [] })

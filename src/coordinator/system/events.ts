@@ -269,19 +269,19 @@ export const systemEventSchemas = {
       queries: z.number().int().min(0).describe('Number of queries whose data was removed'),
       records: z.number().int().min(0).describe('Number of other events whose data was removed'),
       waiting: z.number().int().min(0).describe('Number of found queries that had not ended'),
-      searched: z.number().int().min(0).describe('Number of places that were searched afterwards'),
+      searched: z.number().int().min(0).describe('Number of locations that were searched afterwards'),
       remains: z
         .array(
           z.object({
-            place: z.string().describe('A table, a folder, a file or a topic'),
+            location: z.string().describe('A table, a folder, a file or a topic'),
             found: z.number().int().min(0).describe('Number of events, rows or messages'),
             until: z.string().optional().describe('When they leave by themselves, ISO UTC; absent: never'),
             why: z.string().optional(),
           }),
         )
-        .describe('Places where a search afterwards found the person or the value; empty: nowhere'),
+        .describe('Where a search afterwards found the person or the value; empty: nowhere'),
     })
-    .describe('An erasure has ended, and all places were searched again'),
+    .describe('An erasure has ended, and all locations were searched again'),
   ReplayStarted: z
     .object({
       replayId: z.string(),

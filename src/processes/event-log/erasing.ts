@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Config } from '../../config/load-config.ts'
@@ -33,20 +33,20 @@ export interface ErasingParts {
   readonly log: EventLog
 }
 
-/** What erasures need, in the process of a coordinator or of a command. */
+/** The parts of erasures, in the process of a coordinator or of a command. */
 export interface Erasing {
   readonly store: ErasureStore
   readonly logs: SearchedLogs
   /** Key of the hashes of subjects. */
   readonly hashKey: Buffer
   /** Everything that a search for what is left reads. */
-  places(): Promise<VerifyDeps>
-  /** What carries out an erasure as the writer of the log. */
-  deps(writer: WriterParts): EraseDeps
+  locations(): Promise<VerifyDeps>
+  /** Makes the parts that carry out an erasure as the writer of the log. */
+  deps(writer: ErasingWriter): EraseDeps
   close(): Promise<void>
 }
 
-export interface WriterParts extends Partial<Pick<ErasureWriter, 'forgetQuery'>> {
+export interface ErasingWriter extends Partial<Pick<ErasureWriter, 'forgetQuery'>> {
   readonly journal: SystemJournal
   /** Resolves when the read models have all events of the log. */
   readonly projected: () => Promise<void>
@@ -72,7 +72,7 @@ export function openErasing(parts: ErasingParts): Erasing {
     store: new ErasureStore(read, deriveKey(secret, 'erasures')),
     logs,
     hashKey: deriveKey(secret, 'erasure-subjects'),
-    places: () => placesOf(parts, pool, logs),
+    locations: () => locationsOf(parts, pool, logs),
     deps: (writer) => depsOf(parts, { pool, read, logs, writer }),
     close: () => (closing ??= pool.end()),
   }
@@ -82,7 +82,7 @@ function rowsOf(client: pg.Pool | pg.PoolClient): QueryRows {
   return async (text, values) => (await client.query<Record<string, unknown>>(text, [...values])).rows
 }
 
-async function placesOf({ config, log }: ErasingParts, pool: pg.Pool, logs: SearchedLogs): Promise<VerifyDeps> {
+async function locationsOf({ config, log }: ErasingParts, pool: pg.Pool, logs: SearchedLogs): Promise<VerifyDeps> {
   const { logId } = await log.tip()
   const archive = dirname(dirname(queryArchiveFolder(config, logId)))
   const { openLineageFile } = config.publishing
@@ -127,11 +127,11 @@ interface Opened {
   readonly pool: pg.Pool
   readonly read: QueryRows
   readonly logs: SearchedLogs
-  readonly writer: WriterParts
+  readonly writer: ErasingWriter
 }
 
 function depsOf(parts: ErasingParts, { pool, read, logs, writer }: Opened): EraseDeps {
-  const { log, config } = parts
+  const { log } = parts
   const { journal, projected, onStep } = writer
   return {
     logs,
@@ -167,11 +167,11 @@ function depsOf(parts: ErasingParts, { pool, read, logs, writer }: Opened): Eras
       return new Set(rows.map(({ stream }) => String(stream)))
     },
     async prove(subject, erasureId) {
-      const places = await placesOf(parts, pool, logs)
+      const locations = await locationsOf(parts, pool, logs)
       try {
-        return await verifyErasure(places, subject, erasureId)
+        return await verifyErasure(locations, subject, erasureId)
       } finally {
-        for (const { engine } of places.archives) await engine.close()
+        for (const { engine } of locations.archives) await engine.close()
       }
     },
   }

@@ -4,12 +4,12 @@ import type { Administrator } from '../../coordinator/system/forget-query.ts'
 import { carryOut, type EraseDeps, type ErasureOrder } from '../../erasure/erase.ts'
 import type { StoredErasure } from '../../erasure/erasure-store.ts'
 import { previewErasure, type Preview } from '../../erasure/preview.ts'
-import { kindOf, refuseNamedReason, searchFor, subjectHash } from '../../erasure/subject.ts'
+import { subjectKind, refuseNamedReason, searchFor, subjectHash } from '../../erasure/subject.ts'
 import { Fenced } from '../../events/event-log.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
-import type { Erasing, WriterParts } from '../event-log/erasing.ts'
+import type { Erasing, ErasingWriter } from '../event-log/erasing.ts'
 
 /** A preview, in the memory of this process. */
 export interface PreviewState {
@@ -55,7 +55,7 @@ class Stopped extends Signal {}
 
 export interface ErasuresParts {
   readonly erasing: Erasing
-  readonly writer: WriterParts
+  readonly writer: ErasingWriter
   /** Resolves when the read models hold everything that was recorded before this epoch. */
   readonly caughtUp: Promise<void>
   readonly logger: Logger
@@ -87,8 +87,8 @@ export function startErasures(parts: ErasuresParts): Erasures {
         parts.meters().count('erasures', { result: remains.length === 0 ? 'complete' : 'remains' })
         logger.info(
           'erasure.done',
-          { erasure: id, queries, records, places: remains.length },
-          'An erasure has ended; its event names the places where data remains',
+          { erasure: id, queries, records, locations: remains.length },
+          'An erasure has ended; its event names the locations where data remains',
         )
         break
       } catch (error) {
@@ -147,7 +147,7 @@ export function startErasures(parts: ErasuresParts): Erasures {
       running = id
       try {
         await store.add(id, subject, {
-          kind: kindOf(subject),
+          kind: subjectKind(subject),
           subject: subjectHash(subject, erasing.hashKey),
           mentions,
           ...(reason !== undefined && { reason }),

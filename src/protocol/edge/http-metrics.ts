@@ -89,6 +89,12 @@ export function routeOf(path: string): string {
         : parts.length === 3
           ? '/v1/cluster/{name}'
           : `/v1/cluster/{name}/${parts[3] === 'state' || parts[3] === 'events' ? parts[3] : 'other'}`
+    case 'erasure':
+      return parts.length <= 2
+        ? '/v1/erasure'
+        : parts[2] === 'preview'
+          ? '/v1/erasure/preview'
+          : '/v1/erasure/{erasureId}'
     case 'replay':
       return parts.length <= 2 ? '/v1/replay' : '/v1/replay/{replayId}'
     case 'system':

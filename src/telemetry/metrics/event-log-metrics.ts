@@ -156,7 +156,7 @@ export const eventLogMetrics = {
     kind: 'counter',
     unit: '',
     on: 'coordinator',
-    help: 'Erasures by result; after `remains` the event ErasureEnded names the places where data remains',
+    help: 'Erasures by result; after `remains` the event ErasureEnded names where data remains',
     labels: { result: ['complete', 'remains', 'failed'] },
   },
   // Projections
