@@ -157,7 +157,16 @@ beforeAll(async () => {
       ...(i > 2 ? [{ type: 'ReplayEnded', v: 1, time, data: { ...reported, outcome: 'completed' } }] : []),
     ]
   })
-  await bed.log.append('system', 1, [...ofOwners, ...replays])
+  const erasures = owners.flatMap(({ user: by, ...more }, i) => {
+    const erasureId = `e${i}`
+    const begun = { kind: 'value', subjectHash: 'a1', mentions: false, reason: `request ${i}`, by, ...more }
+    const ended = { queries: i, records: 2, waiting: 0, searched: 30, remains: [] }
+    return [
+      { type: 'ErasureStarted', v: 1, time, data: { erasureId, ...begun } },
+      ...(i === 1 ? [] : [{ type: 'ErasureEnded', v: 1, time, data: { erasureId, ...ended } }]),
+    ]
+  })
+  await bed.log.append('system', 1, [...ofOwners, ...replays, ...erasures])
   await runner.barrier(60_000)
   const [border] = await bed.query<{ at: Date }>(
     'select ended_at as at from queries where ended_at is not null order by ended_at offset $1 limit 1',
@@ -255,6 +264,7 @@ const persons = {
   log_ins: ['CAST(NULL AS varchar)', 'attempts'],
   refusals: ['original_user', 'attempts'],
   replays: ['original_user', 'statements'],
+  erasures: ['original_user', 'queries'],
 } as const
 
 const root: Asker = askerNamed('root')
