@@ -2,7 +2,7 @@ import type { Failure } from '../../shared/engine-error.ts'
 import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import type { HeaderFamily } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
-import type { RemoteColumn, RemoteTail } from '../../coordinator/clusters/relay/relay-port.ts'
+import type { RemoteColumn, RemoteError, RemoteTail } from '../../coordinator/clusters/relay/relay-port.ts'
 import type { RelayedPage } from '../../coordinator/clusters/relay/sealed-address.ts'
 import type { RelayedQueryAnswer } from '../../coordinator/query/registry/remote-answers.ts'
 import { writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
@@ -25,6 +25,8 @@ export interface AnswerView {
   /** The page at a cluster behind the next token. */
   readonly relayed?: RelayedPage | undefined
   readonly failure: Failure | undefined
+  /** See `StatementView.failureInfo`. */
+  readonly failureInfo?: RemoteError['failureInfo']
   /** Milliseconds since the epoch. Times of running parts are computed up to it. */
   readonly now: number
   /** The POST's answer: its state is at most RUNNING, and it never has an error. */
@@ -63,7 +65,7 @@ export function answerText(view: AnswerView, uris: StatementUris, hasPage: boole
   } satisfies Partial<QueryResults>
   const after = {
     stats: statementStats(view, figures, stages),
-    error: view.failure && wireError(view.failure),
+    error: view.failure && wireError(view.failure, view.failureInfo),
     warnings: query.kind === 'FINISHED' ? query.finished.warnings : (query.planned?.warnings ?? []),
     updateType: query.planned?.updateType,
     updateCount: query.kind === 'FINISHED' ? query.finished.updateCount : undefined,
@@ -115,8 +117,11 @@ export function relayedTail({ stats, error, warnings, updateType, updateCount }:
   return `,${JSON.stringify({ stats, error, warnings, updateType, updateCount }).slice(1)}`
 }
 
-/** The protocol's `error` object. */
-export function wireError(failure: Failure): QueryError {
+/**
+ * The protocol's `error` object.
+ * @param remoteInfo the cluster's error with its causes, for a failure at a cluster
+ */
+export function wireError(failure: Failure, remoteInfo?: RemoteError['failureInfo']): QueryError {
   const { message, location } = failure
   // A client that knows the cluster's connectors knows their errors.
   const { errorName, errorCode, errorType } = failure.remote ?? failure
@@ -134,6 +139,7 @@ export function wireError(failure: Failure): QueryError {
       stack: [],
       errorInfo: { code: errorCode, name: errorName, type: errorType },
       ...errorLocation,
+      ...(failure.remote && remoteInfo),
     },
   }
 }

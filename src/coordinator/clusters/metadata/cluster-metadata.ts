@@ -6,7 +6,7 @@ import { inSlices } from '../../../security/rules/read-in-slices.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { howToRetry, QuipuError } from '../../../shared/quipu-error.ts'
 import { printText, printQuoted } from '../../../sql/syntax/print-names.ts'
-import { QueueFull, ReadQueue } from './read-queue.ts'
+import { NotWanted, QueueFull, ReadQueue } from './read-queue.ts'
 import { createRecentValues, type ChangedScope, type MetadataScope } from './recent-values.ts'
 
 /**
@@ -108,19 +108,20 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
     { catalog, user }: MetadataScope & { readonly catalog: string },
     sql: string,
     row: z.ZodType<T>,
+    unwanted: AbortSignal,
   ): Promise<readonly T[]> {
     const [first, second] = open(catalog)
     if (first === undefined) throw new GroupAway('No cluster of the group is active')
     const until = now() + withinMs(first)
     const at = async (cluster: C, ms: number): Promise<readonly T[]> => {
-      const rows = await queue.run(user, ms, (leftMs) => runOnCluster(cluster, sql, user, leftMs))
+      const rows = await queue.run(user, ms, (leftMs) => runOnCluster(cluster, sql, user, leftMs), unwanted)
       return checkedRows(rows, row, nameOf(cluster), sql)
     }
     try {
       return await at(first, second === undefined ? withinMs(first) : withinMs(first) * OF_FIRST)
     } catch (error) {
-      const isBusy = error instanceof QueueFull
-      if (second === undefined || isBusy || error instanceof EngineError || howToRetry(error) === 'never') throw error
+      const isQueued = error instanceof QueueFull || error instanceof NotWanted
+      if (second === undefined || isQueued || error instanceof EngineError || howToRetry(error) === 'never') throw error
       return at(second, Math.max(1, until - now()))
     }
   }
@@ -143,16 +144,16 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
   function of(user: string | undefined): ServerMetadata {
     const scopeOf = <S extends MetadataScope>(scope: S): S => (user === undefined ? scope : { user, ...scope })
     const columnsBy = (scope: SchemaScope, table?: string): Promise<ColumnsByTable> =>
-      columns.get(table === undefined ? scope : { ...scope, table }, async () => {
+      columns.get(table === undefined ? scope : { ...scope, table }, async (unwanted) => {
         const tableIs = table === undefined ? '' : ` AND table_name = ${printText(table)}`
         const sql = `SELECT table_name, column_name, data_type, is_nullable, comment, extra_info FROM ${informationSchema(scope)}.columns WHERE table_schema = ${printText(scope.schema)}${tableIs} ORDER BY table_name, ordinal_position`
-        return columnsByTable(await read(scope, sql, columnRow))
+        return columnsByTable(await read(scope, sql, columnRow, unwanted))
       })
     return {
       schemas(catalog) {
         const scope = scopeOf({ catalog })
         const sql = `SELECT schema_name FROM ${informationSchema(scope)}.schemata`
-        return answered(schemas.get(scope, async () => namesOf(await read(scope, sql, nameRow))))
+        return answered(schemas.get(scope, async (unwanted) => namesOf(await read(scope, sql, nameRow, unwanted))))
       },
       async tables(catalog, schema) {
         const whole = tables.fresh(scopeOf({ catalog }))
@@ -160,7 +161,9 @@ export function createClusterMetadata<C>(deps: ClusterMetadataDeps<C>): ClusterM
         const scope = scopeOf({ catalog, ...(schema !== undefined && { schema }) })
         const where = schema === undefined ? '' : ` WHERE table_schema = ${printText(schema)}`
         const sql = `SELECT table_schema, table_name, table_type FROM ${informationSchema(scope)}.tables${where}`
-        return answered(tables.get(scope, async () => (await read(scope, sql, tableRow)).map(tableOf)))
+        return answered(
+          tables.get(scope, async (unwanted) => (await read(scope, sql, tableRow, unwanted)).map(tableOf)),
+        )
       },
       async columns(catalog, schema, table) {
         const scope = scopeOf({ catalog, schema })

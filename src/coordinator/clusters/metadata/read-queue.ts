@@ -6,6 +6,11 @@ export class QueueFull extends QuipuError {
   readonly retry = 'later'
 }
 
+/** A read left the queue: nothing needs its value any more. */
+export class NotWanted extends QuipuError {
+  readonly retry = 'anew'
+}
+
 export interface ReadQueueOptions {
   /** How many reads run at a time. */
   readonly atOnce: number
@@ -32,12 +37,18 @@ export class ReadQueue {
    * @param user undefined: the user of this gateway
    * @param withinMs how long the read may take, milliseconds, with the time that it waits for room
    * @param read gets the milliseconds that are left
-   * @throws QueueFull when too many reads wait, or there was no room in time
+   * @param unwanted when it aborts, a read that waits leaves the queue
+   * @throws QueueFull when too many reads wait, or there was no room in time; NotWanted
    */
-  async run<T>(user: string | undefined, withinMs: number, read: (leftMs: number) => Promise<T>): Promise<T> {
+  async run<T>(
+    user: string | undefined,
+    withinMs: number,
+    read: (leftMs: number) => Promise<T>,
+    unwanted?: AbortSignal,
+  ): Promise<T> {
     const { now } = this.#options
     const startMs = now()
-    await this.#room(user, withinMs)
+    await this.#room(user, withinMs, unwanted)
     try {
       return await read(Math.max(1, Math.ceil(withinMs - (now() - startMs))))
     } finally {
@@ -48,7 +59,8 @@ export class ReadQueue {
     }
   }
 
-  async #room(user: string | undefined, withinMs: number): Promise<void> {
+  async #room(user: string | undefined, withinMs: number, unwanted: AbortSignal | undefined): Promise<void> {
+    if (unwanted?.aborted) throw new NotWanted()
     const { atOnce, mostWaiting, mostWaitingOfUser } = this.#options
     const owner = { address: '', user: user ?? '' }
     if (this.#running < atOnce) {
@@ -60,14 +72,22 @@ export class ReadQueue {
     if (user !== undefined && this.#waiting.lengthOf(owner) >= mostWaitingOfUser)
       throw new QueueFull(`${mostWaitingOfUser} statements of the user wait`)
     await new Promise<void>((resolve, reject) => {
-      const leave = this.#waiting.push(owner, () => {
+      const stopWaiting = (): void => {
         clearTimeout(timer)
+        unwanted?.removeEventListener('abort', onAbort)
+      }
+      const leave = this.#waiting.push(owner, () => {
+        stopWaiting()
         resolve()
       })
-      const timer = setTimeout(() => {
+      const giveUp = (error: Error): void => {
+        stopWaiting()
         leave()
-        reject(new QueueFull(`other statements took ${withinMs} ms`))
-      }, withinMs)
+        reject(error)
+      }
+      const onAbort = (): void => giveUp(new NotWanted())
+      const timer = setTimeout(() => giveUp(new QueueFull(`other statements took ${withinMs} ms`)), withinMs)
+      unwanted?.addEventListener('abort', onAbort)
     })
   }
 }

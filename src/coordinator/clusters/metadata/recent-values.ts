@@ -1,4 +1,6 @@
 import { howToRetry } from '../../../shared/quipu-error.ts'
+import { currentStatement } from './current-statement.ts'
+import { NotWanted } from './read-queue.ts'
 
 /** The part of the metadata of clusters that a value is about. The fields that are absent do not restrict it. */
 export interface MetadataScope {
@@ -14,22 +16,26 @@ export interface MetadataScope {
 /** The part that a statement may have changed: a schema, a catalog, or everything. */
 export type ChangedScope = Pick<MetadataScope, 'catalog' | 'schema'>
 
+/** @param unwanted aborts when nothing needs the value any more */
+type ReadValue<T> = (unwanted: AbortSignal) => Promise<T>
+
 /** Values that a cluster gave, one for each scope. */
 export interface RecentValues<T> {
   /**
    * Gives the last value while it is fresh (60 s), and else reads a new one. Callers of the same scope share a read. If
    * the cluster does not answer, the last value is given until it is too old. Without such a value the error is thrown
    * again for 5 s before the cluster is asked again.
-   * @param read rejects with an error that may be retried if the cluster is away
+   * @param read rejects with an error that may be retried if the cluster is away. Its signal aborts when all statements
+   * that wait for the value have ended; the read may then reject with NotWanted
    * @throws the error of `read`
    */
-  get(scope: MetadataScope, read: () => Promise<T>): Promise<T>
+  get(scope: MetadataScope, read: ReadValue<T>): Promise<T>
   /**
    * Gives the last value at once, however old it is, and reads a new one in the background when it is not fresh. The
    * caller never waits for the cluster.
    * @returns undefined if there is no value yet
    */
-  last(scope: MetadataScope, read: () => Promise<T>): T | undefined
+  last(scope: MetadataScope, read: ReadValue<T>): T | undefined
   /** Gives the value while it is fresh, without a read. */
   fresh(scope: MetadataScope): T | undefined
   /** Resolves once the read of this scope has ended; at once if there is none. */
@@ -77,6 +83,14 @@ interface Read {
   readonly scope: MetadataScope
   /** Whether `drop` was called after the read began: its value may be older than the change, and is not kept. */
   dropped: boolean
+  /** How many callers wait for the value, without the statements that have ended. */
+  waiting: number
+  readonly unwanted: AbortController
+}
+
+interface StartedRead<T> {
+  readonly run: Read
+  readonly value: Promise<T>
 }
 
 interface Failure {
@@ -89,7 +103,7 @@ export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentVa
   const { weightOf, mostBytes, now, staleMs = STALE_MS, isRemembered = () => true } = options
   /** In the order of their last use: the first ones are removed when there is no room. */
   const entries = new Map<string, Entry<T>>()
-  const reads = new Map<string, { readonly run: Read; readonly value: Promise<T> }>()
+  const reads = new Map<string, StartedRead<T>>()
   const failures = new Map<string, Failure>()
   let weight = 0
   let sweptAt = now()
@@ -117,15 +131,16 @@ export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentVa
     }
   }
 
-  async function finish(key: string, run: Read, read: () => Promise<T>): Promise<T> {
+  async function finish(key: string, run: Read, read: ReadValue<T>): Promise<T> {
     const before = entries.get(key)
     try {
-      const value = await read()
+      const value = await read(run.unwanted.signal)
       const readAt = now()
       if (!run.dropped)
         put(key, { scope: run.scope, value, weight: weightIn(key, value), readAt, freshUntil: readAt + FRESH_MS })
       return value
     } catch (error) {
+      if (error instanceof NotWanted) throw error
       const holds = before !== undefined && now() - before.readAt < staleMs
       if (!holds || howToRetry(error) === 'never') {
         if (!run.dropped) {
@@ -163,30 +178,55 @@ export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentVa
     return known.value
   }
 
-  function start(key: string, scope: MetadataScope, read: () => Promise<T>): Promise<T> {
-    const run = { scope, dropped: false }
+  function start(key: string, scope: MetadataScope, read: ReadValue<T>): StartedRead<T> {
+    const run: Read = { scope, dropped: false, waiting: 0, unwanted: new AbortController() }
     const value = finish(key, run, read).finally(() => {
       if (!run.dropped) reads.delete(key)
     })
-    reads.set(key, { run, value })
-    return value
+    const started = { run, value }
+    reads.set(key, started)
+    return started
+  }
+
+  /** Waits for a read, until a statement ends. */
+  async function valueFor(statement: AbortSignal | undefined, { run, value }: StartedRead<T>): Promise<T> {
+    const leave = (): void => {
+      run.waiting--
+      if (run.waiting === 0) run.unwanted.abort()
+    }
+    run.waiting++
+    if (statement?.aborted) leave()
+    else statement?.addEventListener('abort', leave)
+    try {
+      return await value
+    } finally {
+      statement?.removeEventListener('abort', leave)
+    }
   }
 
   return {
     async get(scope, read) {
       const key = keyOf(scope)
-      const known = freshAt(key)
-      if (known !== undefined) return known
-      const running = reads.get(key)
-      if (running) return running.value
-      const failure = failureOf(key)
-      if (failure) throw failure.error
-      return start(key, scope, read)
+      const statement = currentStatement()
+      for (;;) {
+        const known = freshAt(key)
+        if (known !== undefined) return known
+        const running = reads.get(key)
+        const failure = running ? undefined : failureOf(key)
+        if (failure) throw failure.error
+        try {
+          return await valueFor(statement, running ?? start(key, scope, read))
+        } catch (error) {
+          // The read had lost its last statement when this one came.
+          if (!(error instanceof NotWanted) || statement?.aborted) throw error
+        }
+      }
     },
     last(scope, read) {
       const key = keyOf(scope)
       // The caller learns from `settled` that the read has ended.
-      if (freshAt(key) === undefined && !reads.has(key) && !failureOf(key)) start(key, scope, read).catch(() => {})
+      if (freshAt(key) === undefined && !reads.has(key) && !failureOf(key))
+        start(key, scope, read).value.catch(() => {})
       return entries.get(key)?.value
     },
     fresh: (scope) => freshAt(keyOf(scope)),

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { readHeaderText, trinoHeaderText } from '../../../shared/header-text.ts'
 import { parseJson } from '../../../shared/parse-json.ts'
 import type { ResponseHeader } from '../../query/session/session-headers.ts'
+import type { HoldBytes } from './counted-bytes.ts'
 import { createClusterRequests, type ClusterRequest, type ClusterResponse } from './cluster-requests.ts'
 import { nonsense, readRemoteAnswer, remoteUri } from './remote-answer.ts'
 import { remoteFigures } from './remote-figures.ts'
@@ -68,7 +69,12 @@ export function createHttpRelay(options: HttpRelayOptions = {}): RelayPort & { c
   const send = (cluster: RelayTarget, request: Omit<ClusterRequest, 'deadlineMs'>, signal?: AbortSignal) =>
     requests.send(cluster, { deadlineMs, ...request }, signal)
 
-  async function fetchOnce(cluster: RelayTarget, uri: RemoteUri, signal: AbortSignal): Promise<RemoteAnswer> {
+  async function fetchOnce(
+    cluster: RelayTarget,
+    uri: RemoteUri,
+    signal: AbortSignal,
+    hold: HoldBytes | undefined,
+  ): Promise<RemoteAnswer> {
     const response = await send(cluster, { method: 'GET', target: uri }, signal)
     await checkAnswer(cluster, response)
     return readRemoteAnswer({
@@ -77,6 +83,7 @@ export function createHttpRelay(options: HttpRelayOptions = {}): RelayPort & { c
       close: () => response.close(),
       headers: sessionChanges(response.message.rawHeaders),
       isId: (id) => uri.split(/[/?]/).includes(id),
+      hold,
     })
   }
 
@@ -109,8 +116,8 @@ export function createHttpRelay(options: HttpRelayOptions = {}): RelayPort & { c
   return {
     post: (cluster, statement, signal) => reported(cluster, postOnce(cluster, statement, signal)),
 
-    fetch: (cluster, uri, signal) =>
-      untilLost(clusterLostMs, signal, () => reported(cluster, fetchOnce(cluster, uri, signal))),
+    fetch: (cluster, uri, signal, hold) =>
+      untilLost(clusterLostMs, signal, () => reported(cluster, fetchOnce(cluster, uri, signal, hold))),
 
     keepAlive: (cluster, uri) =>
       reported(

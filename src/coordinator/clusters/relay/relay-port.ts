@@ -1,5 +1,6 @@
 import { QuipuError, type Retry } from '../../../shared/quipu-error.ts'
 import type { ResponseHeader } from '../../query/session/session-headers.ts'
+import type { HoldBytes } from './counted-bytes.ts'
 import type { RemoteFigures } from './remote-figures.ts'
 
 declare const brand: unique symbol
@@ -49,9 +50,10 @@ export interface RelayPort {
   ): Promise<{ readonly remoteId: string; readonly uri: RemoteUri }>
   /**
    * Fetches the answer at an address. Repeats the request for a while if the cluster does not answer.
-   * @throws ClusterLost
+   * @param hold counts the memory of the answer besides its rows; undefined: it is not counted
+   * @throws ClusterLost; the errors of `hold`
    */
-  fetch(cluster: RelayTarget, uri: RemoteUri, signal: AbortSignal): Promise<RemoteAnswer>
+  fetch(cluster: RelayTarget, uri: RemoteUri, signal: AbortSignal, hold?: HoldBytes): Promise<RemoteAnswer>
   /**
    * Tells the cluster that the client is still there. Any address of a running query works, even an old one.
    * @returns `unknown` when the cluster no longer knows the address
@@ -81,6 +83,8 @@ export interface RemoteAnswer {
    * read once. It throws ClusterLost when the answer breaks off. A reader that stops early closes the connection.
    */
   readonly data: AsyncIterable<Buffer> | undefined
+  /** Whether the whole answer is in memory, because its rows are few. */
+  readonly isWhole: boolean
   /** Resolves once the answer has been read to its end; rejects when it breaks off or its reader stops early. */
   readonly tail: Promise<RemoteTail>
 }

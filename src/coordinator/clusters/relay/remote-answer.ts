@@ -3,6 +3,7 @@ import { deferred } from '../../../shared/deferred.ts'
 import { parseJson } from '../../../shared/parse-json.ts'
 import type { ResponseHeader } from '../../query/session/session-headers.ts'
 import { HeadReader, RowsReader } from './answer-parts.ts'
+import { CountedBytes, type HoldBytes } from './counted-bytes.ts'
 import {
   AnswerNotRead,
   ClusterLost,
@@ -30,41 +31,59 @@ export interface AnswerSource {
   readonly headers: readonly ResponseHeader[]
   /** Whether an id is the id of the query that was asked for. */
   readonly isId: (id: string) => boolean
+  /** Counts the members before and after the rows as memory; undefined: they are not counted. */
+  readonly hold?: HoldBytes | undefined
 }
 
 /**
  * Reads an answer of the statement resource, up to its first rows.
- * @throws ClusterLost
+ * @throws ClusterLost; the errors of `hold`
  */
 export async function readRemoteAnswer(source: AnswerSource): Promise<RemoteAnswer> {
   const { headers } = source
+  const counted = new CountedBytes(source.hold)
   try {
     const reader = new HeadReader()
-    const first = await firstOfRows(source, reader)
+    const first = await firstOfRows(source, reader, counted)
     if (!first) {
       const whole = parseJson(reader.whole())
-      return { head: headOf(source, whole), headers, data: undefined, tail: Promise.resolve(tailOf(source, whole, 0)) }
+      const tail = tailOf(source, whole, 0)
+      counted.release()
+      return { head: headOf(source, whole), headers, data: undefined, isWhole: true, tail: Promise.resolve(tail) }
     }
     const head = headOf(source, parseJson(reader.head()))
-    const rows = new RowsOfAnswer(source, first)
+    const rows = new RowsOfAnswer(source, { first, counted, headBytes: reader.bytes })
     await rows.readAhead()
-    return { head, headers, data: rows, tail: rows.tail }
+    return { head, headers, data: rows, isWhole: rows.isWhole, tail: rows.tail }
   } catch (error) {
+    counted.release()
     source.close()
     throw error
   }
 }
 
 /** The first chunk of the rows, from their `[` on; undefined when the answer ends without rows. */
-async function firstOfRows({ cluster, chunks }: AnswerSource, reader: HeadReader): Promise<Buffer | undefined> {
+async function firstOfRows(
+  { cluster, chunks }: AnswerSource,
+  reader: HeadReader,
+  counted: CountedBytes,
+): Promise<Buffer | undefined> {
   for (;;) {
     const chunk = await chunks.next()
     if (chunk.done) return undefined
     const rows = reader.take(chunk.value)
     if (reader.bytes > MOST_BYTES)
       throw nonsense(cluster, `it answered with more than ${MOST_BYTES} bytes before the rows`)
+    counted.grow(reader.bytes)
     if (rows) return rows
   }
+}
+
+/** The beginning of the rows, and the memory of the members before them. */
+interface RowsBegun {
+  readonly first: Buffer
+  readonly counted: CountedBytes
+  readonly headBytes: number
 }
 
 /** The rows of one answer. They are read from the cluster only as fast as the client takes them. */
@@ -74,16 +93,25 @@ class RowsOfAnswer implements AsyncIterable<Buffer> {
   readonly #tail = deferred<RemoteTail>()
   /** Parts of the rows that were read and not passed on. */
   readonly #ahead: Buffer[] = []
+  readonly #begun: RowsBegun
   #bytes = 0
   #ended = false
 
-  constructor(source: AnswerSource, first: Buffer) {
+  constructor(source: AnswerSource, begun: RowsBegun) {
     this.#source = source
-    this.#take(first)
+    this.#begun = begun
+    const release = (): void => begun.counted.release()
+    this.#tail.promise.then(release, release)
+    this.#take(begun.first)
   }
 
   get tail(): Promise<RemoteTail> {
     return this.#tail.promise
+  }
+
+  /** Whether the answer has been read to its end. */
+  get isWhole(): boolean {
+    return this.#ended
   }
 
   async readAhead(): Promise<void> {
@@ -125,6 +153,7 @@ class RowsOfAnswer implements AsyncIterable<Buffer> {
     }
     if (this.#reader.heldBytes > MOST_BYTES)
       throw nonsense(this.#source.cluster, `it answered with more than ${MOST_BYTES} bytes behind the rows`)
+    this.#begun.counted.grow(this.#begun.headBytes + this.#reader.heldBytes)
   }
 }
 
@@ -200,11 +229,17 @@ function remoteError({ message, errorCode, errorName, errorType, ...rest }: z.ou
     errorName,
     errorType,
     ...(rest.errorLocation ? { errorLocation: rest.errorLocation } : {}),
-    ...(isObject(rest.failureInfo) ? { failureInfo: withoutStacks(rest.failureInfo, MOST_CAUSES) } : {}),
+    ...(isObject(rest.failureInfo) ? small(withoutStacks(rest.failureInfo, MOST_CAUSES)) : {}),
   }
 }
 
 const MOST_CAUSES = 20
+/** The most characters of a failure with its causes, as JSON: it stays in memory. A longer one is left out. */
+const MOST_FAILURE = 64 * 1024
+
+function small(failureInfo: Readonly<Record<string, unknown>>): Pick<RemoteError, 'failureInfo'> {
+  return JSON.stringify(failureInfo).length > MOST_FAILURE ? {} : { failureInfo }
+}
 
 /** A failure with its causes, but without stacks, which show the inside of the cluster. */
 function withoutStacks(failure: Readonly<Record<string, unknown>>, depth: number): Record<string, unknown> {

@@ -39,7 +39,7 @@ const LEFT_MS = 30_000
  *     the same page    waits until the request before has its answer; an answer that nobody reads is fetched again
  *     a later page     ends the request for the page before: the client has that page
  *     an earlier page  is `passed`
- *     the page after   can be fetched ahead, if the page before has no rows
+ *     any page         can be fetched ahead, if the caller has the page before
  */
 export class SingleFetch<Page extends { readonly token: number }> {
   readonly #deps: SingleFetchDeps<Page>
@@ -84,7 +84,7 @@ export class SingleFetch<Page extends { readonly token: number }> {
   }
 
   /**
-   * Fetches a page before the client asks for it. The caller has the page before, and that page has no rows.
+   * Fetches a page before the client asks for it. The caller has the page before.
    * @param isTaken whether the caller takes the answer. Otherwise it is left for the client, like an answer that does not
    * come within the time, or fails
    */

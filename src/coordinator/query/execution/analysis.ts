@@ -5,6 +5,7 @@ import type { Fingerprint } from '../../../sql/fingerprint.ts'
 import type { FrontEndTimes, MetadataPort } from '../../../sql/front-end.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import { eventLoopSlice } from '../../../shared/event-loop-slice.ts'
+import { readingFor } from '../../clusters/metadata/current-statement.ts'
 import { catalogNames, createMetadataPort, listSplits } from '../../dispatch/catalog-metadata.ts'
 import type { StatementSurvey } from '../../front-end-threads/thread-messages.ts'
 import { charactersOf, LONG_TEXT, type ThreadedFrontEnd } from '../../front-end-threads/threaded-front-end.ts'
@@ -150,8 +151,10 @@ export class Analysis {
 
   /** The same metadata. Notes the calls, and continues after each answer in a slice of the event loop. */
   #noted(metadata: MetadataPort, session: SessionContext): MetadataPort {
-    const { text, held } = this.#statement.submission
-    const asked = this.#calls ? this.#calls.noting(metadata) : metadata
+    const { submission, signal } = this.#statement
+    const { text, held } = submission
+    const read = this.#ports.delegation ? readFor(metadata, signal) : metadata
+    const asked = this.#calls ? this.#calls.noting(read) : read
     const characters = charactersOf(text.sql, session)
     return characters >= LONG_TEXT ? asked : inSlices(asked, characters, held.owner)
   }
@@ -210,6 +213,16 @@ export class Analysis {
 }
 
 type Rendered = Parameters<typeof listSplits>[1]
+
+/** The same metadata. Reads of it leave their queue if the statement ends. */
+function readFor(port: MetadataPort, signal: AbortSignal): MetadataPort {
+  return {
+    ...port,
+    schemas: (...asked) => readingFor(signal, () => port.schemas(...asked)),
+    tables: (...asked) => readingFor(signal, () => port.tables(...asked)),
+    table: (...name) => readingFor(signal, () => port.table(...name)),
+  }
+}
 
 /**
  * Work after a connector's answer blocks the event loop, and many answers arrive at once: each continues in a slice of

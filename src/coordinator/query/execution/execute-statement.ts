@@ -115,6 +115,7 @@ async function runElsewhere(
     tableHere: (catalog, schema, table) => deps.metadata.table(catalog, schema, table),
     bytesHere: () => early.bytes(),
     analysis,
+    signal: run.signal,
   })
   run.signal.throwIfAborted()
   run.keepRoute(routed)

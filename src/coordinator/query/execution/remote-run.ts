@@ -2,6 +2,7 @@ import { settlesWithin } from '../../../shared/deadline.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import { REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import type { Clock } from '../../../shared/clock.ts'
+import { EngineError } from '../../../shared/engine-error.ts'
 import type { Cluster } from '../../clusters/cluster.ts'
 import {
   AnswerNotRead,
@@ -12,12 +13,14 @@ import {
   type RemoteTail,
   type RemoteUri,
 } from '../../clusters/relay/relay-port.ts'
+import type { HoldBytes } from '../../clusters/relay/counted-bytes.ts'
 import { readFirst } from '../../clusters/relay/read-first.ts'
 import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
 import { SingleFetch } from '../../clusters/relay/single-fetch.ts'
 import type { RelayedQueryAnswer, RemoteAnswers, RemotePoll, RemotePolled } from '../registry/remote-answers.ts'
 import type { PageMemory } from '../results/page-memory.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
+import { FirstAnswers } from './first-answers.ts'
 import type { RelayedWork } from './remote-stats.ts'
 
 /** The end of one attempt at a cluster. */
@@ -26,6 +29,8 @@ export type RemoteOutcome =
   | { readonly kind: 'done'; readonly tail: RemoteTail }
   | { readonly kind: 'failed'; readonly error: RemoteError }
   | { readonly kind: 'lost'; readonly error: ClusterLost; readonly rowsSent: boolean }
+  /** This server cannot go on. */
+  | { readonly kind: 'stopped'; readonly error: EngineError }
 
 export interface RemoteRunDeps {
   readonly relay: Pick<RelayPort, 'fetch' | 'keepAlive' | 'cancel'>
@@ -38,6 +43,7 @@ export interface RemoteRunDeps {
   readonly onExecuting: (uri: RemoteUri) => void
   /** Called when the cluster says that the query has finished, and its last answer follows. */
   readonly onFinished: () => void
+  readonly hold: HoldBytes
 }
 
 /** The last answer of the cluster, once it was read to its end. */
@@ -65,7 +71,8 @@ export interface RemoteAttempt {
 
 /**
  * Passes the answers of a cluster on to the client of a delegated statement. Each poll of the client is one request at
- * the cluster. This object reads no rows ahead, because Trino forgets page n when page n+1 is requested.
+ * the cluster, except for the first answers of a read (see `FirstAnswers`). Behind the first rows this object reads
+ * nothing ahead, because Trino forgets page n when page n+1 is requested.
  *
  *     poll ─► fetch ─┬─ has nextUri ─► the answer, streamed ─► the client's next poll
  *                    ├─ is the last ─► `outcome` ─► the end is recorded ─► the end of the answer
@@ -83,8 +90,8 @@ export class RemoteRun implements RemoteAnswers {
   readonly #recorded = deferred<boolean>()
   readonly #requests: SingleFetch<{ readonly token: number; readonly uri: RemoteUri }>
   #last: LastAnswer | undefined
-  /** The last of the answers without rows that were put together for one request of the client. */
-  #joined: { readonly token: number; readonly answer: Promise<RelayedQueryAnswer> } | undefined
+  /** The answers that are fetched before the client asks for them. */
+  #first: FirstAnswers | undefined
   #rowsSent = false
   /** Whether the attempt has ended: its client then waits for the log. */
   #over = false
@@ -92,6 +99,7 @@ export class RemoteRun implements RemoteAnswers {
   /** The newest address that ends a stage of the cluster early. */
   #partialCancelUri: RemoteUri | undefined
   #hasExecuted = false
+  #failureInfo: RemoteError['failureInfo']
   #beat: NodeJS.Timeout | undefined
   #work: RelayedWork
   readonly #headers = new Map<string, ResponseHeader>()
@@ -110,7 +118,7 @@ export class RemoteRun implements RemoteAnswers {
       signal,
       fetch: ({ uri }, until) => {
         this.#keepAlive()
-        return deps.relay.fetch(attempt.cluster, uri, until)
+        return deps.relay.fetch(attempt.cluster, uri, until, deps.hold)
       },
     })
     this.#keepAlive()
@@ -132,6 +140,10 @@ export class RemoteRun implements RemoteAnswers {
     return { ...this.#work, endedAt: this.#deps.clock.now() }
   }
 
+  get failureInfo(): RemoteError['failureInfo'] {
+    return this.#failureInfo
+  }
+
   /** The changes of the session that the cluster sent. */
   get headers(): readonly ResponseHeader[] {
     return [...this.#headers.values()]
@@ -145,39 +157,59 @@ export class RemoteRun implements RemoteAnswers {
     this.#recorded.resolve(isFinished)
   }
 
+  /**
+   * Begins to fetch the first answers of a read, before its client asks for them. Before this object is registered for
+   * polls, its query must be in the log.
+   */
+  begin(): void {
+    const onAnswer = (answer: RemoteAnswer, tail: RemoteTail): void => {
+      this.#take(answer)
+      this.#count(tail)
+    }
+    this.#first = new FirstAnswers(
+      { requests: this.#requests, onAnswer, hold: this.#deps.hold },
+      this.#attempt.firstUri,
+    )
+  }
+
   /** Stops the messages to the cluster that the client is still there. */
   stop(): void {
     clearTimeout(this.#beat)
+    this.#first?.forget()
   }
 
   async poll(asked: RemotePoll): Promise<RemotePolled> {
     if (this.#last?.token === asked.token) return this.#repeatLast(asked, this.#last)
     if (this.#over) return undefined
-    if (this.#joined?.token === asked.token) return this.#repeatJoined(asked, this.#joined.answer)
     if (asked.relayed?.rowsSent && !this.#isOwn(asked.relayed)) {
       // A part of the result came from another attempt: it must not begin again.
       const error = new ClusterLost(asked.relayed.cluster, 'gone', 'the statement runs elsewhere by now')
       this.#settle({ kind: 'lost', error, rowsSent: true })
       return undefined
     }
-    const page = this.#pageOf(asked)
+    let page = this.#pageOf(asked)
     let answered = false
     try {
+      if (this.#first && !asked.relayed) {
+        if (!(await this.#first.areThere(asked.waitMs))) return undefined
+        if (this.#first.held) return this.#passHeld(asked, page, this.#first.held)
+        page = this.#pageOf(asked)
+      } else this.#first?.forget()
       const answer = await this.#requests.take({ token: asked.token, uri: page.uri }, asked.waitMs, asked.onRead)
       if (answer === 'passed') return { kind: 'gone' }
       if (!answer) return undefined
       answered = true
-      const passed = await this.#pass(asked, page, answer)
-      if (!passed?.next || passed.data || !this.#mayJoin(page)) return passed
-      const joined = this.#joinEmpty(asked, { ...passed, next: passed.next })
-      this.#joined = { token: asked.token, answer: joined }
-      return await joined
+      return await this.#pass(asked, page, answer)
     } catch (error) {
       // The query has ended: the caller answers with its state.
       if (this.#signal.aborted || error instanceof AnswerNotRead) return undefined
+      if (error instanceof EngineError) {
+        this.#settle({ kind: 'stopped', error })
+        return undefined
+      }
       if (!(error instanceof ClusterLost)) throw error
       if (error.reason === 'passed') {
-        if (!this.#attempt.mayHaveSent || !this.#mayJoin(page)) return { kind: 'gone' }
+        if (!this.#attempt.mayHaveSent || !this.#hasNoRows(asked, page)) return { kind: 'gone' }
         // An earlier coordinator went on from this page, and was killed before its client knew.
         this.#settle({ kind: 'lost', error, rowsSent: false })
         return undefined
@@ -201,68 +233,58 @@ export class RemoteRun implements RemoteAnswers {
   #pageOf({ relayed }: RemotePoll): RelayedPage {
     const { attempt, cluster, firstUri } = this.#attempt
     if (relayed && this.#isOwn(relayed)) return relayed
-    return { attempt, cluster: cluster.name, uri: firstUri, rowsSent: false }
+    return { attempt, cluster: cluster.name, uri: this.#first?.uri ?? firstUri, rowsSent: false }
   }
 
   #isOwn({ attempt, cluster }: RelayedPage): boolean {
     return attempt === this.#attempt.attempt && cluster === this.#attempt.cluster.name
   }
 
+  /** Notes what an answer changes. */
+  #take({ head, headers }: Pick<RemoteAnswer, 'head' | 'headers'>): void {
+    for (const header of headers) this.#headers.set(`${header.header}=${header.value}`, header)
+    this.#partialCancelUri = head.partialCancelUri
+    if (head.nextUri !== undefined) this.#moved(head.nextUri)
+  }
+
   async #pass(asked: RemotePoll, page: RelayedPage, answer: RemoteAnswer): Promise<RelayedQueryAnswer | undefined> {
-    for (const header of answer.headers) this.#headers.set(`${header.header}=${header.value}`, header)
-    const { nextUri, partialCancelUri } = answer.head
-    this.#partialCancelUri = partialCancelUri
+    this.#take(answer)
+    const { nextUri } = answer.head
     if (nextUri === undefined) return this.#passLast(asked, page, answer)
-    this.#moved(nextUri)
     const rowsSent = page.rowsSent || answer.data !== undefined
     this.#rowsSent ||= rowsSent
     const tail = answer.tail.then((behind) => {
       this.#count(behind)
-      if (behind.stats['state'] === 'FINISHED') this.#deps.onFinished()
       return behind
     })
     tail.catch(this.#onCut)
     return { ...relayedAnswer(asked, answer), next: { ...page, uri: nextUri, rowsSent }, tail }
   }
 
-  /**
-   * Whether answers without rows may follow the answer of this page in one answer for the client. `queued` answers never
-   * have rows. So if this process is killed meanwhile, and the cluster no longer has the page that the client asks for, a
-   * read can run again.
-   */
-  #mayJoin({ uri, rowsSent }: RelayedPage): boolean {
-    return this.#attempt.readOnly && !rowsSent && uri.includes('/queued/')
-  }
-
-  /**
-   * Fetches further answers while they come at once and have no rows: a short statement has several of them, and each
-   * request of the client takes time. The client's next request gets the rows.
-   */
-  async #joinEmpty(
+  /** Passes the rows on that were fetched before the client asked for them. */
+  #passHeld(
     asked: RemotePoll,
-    first: RelayedQueryAnswer & { readonly next: RelayedPage },
-  ): Promise<RelayedQueryAnswer> {
-    const until = performance.now() + Math.min(JOINED_MS, asked.waitMs)
-    let answer = first
-    for (;;) {
-      const { next } = answer
-      const isEmpty = ({ head, headers, data }: RemoteAnswer): boolean =>
-        head.nextUri !== undefined && headers.length === 0 && !data
-      const page = { token: asked.token + 1, uri: next.uri }
-      const ahead = await this.#requests.takeAhead(page, until - performance.now(), isEmpty)
-      const passed = ahead && (await this.#pass(asked, next, ahead))
-      if (!passed?.next) return answer
-      answer = { ...passed, next: passed.next, headers: first.headers }
+    page: RelayedPage,
+    { answer, rows, tail, next }: NonNullable<FirstAnswers['held']>,
+  ): RelayedQueryAnswer {
+    this.#rowsSent = true
+    return {
+      ...relayedAnswer(asked, { ...answer, data: asStream(rows), tail: Promise.resolve(tail) }),
+      next: { ...page, uri: next, rowsSent: true },
     }
   }
 
-  async #repeatJoined(asked: RemotePoll, answer: Promise<RelayedQueryAnswer>): Promise<RelayedQueryAnswer | undefined> {
-    const isThere = await settlesWithin(answer.then(nothing), asked.waitMs)
-    return isThere ? { ...(await answer), query: asked.query } : undefined
+  /**
+   * Whether the client of a read has no rows, although an earlier coordinator may have gone on from this page: the
+   * first answers are fetched before the client asks for them. `queued` answers never have rows.
+   */
+  #hasNoRows({ relayed }: RemotePoll, { uri, rowsSent }: RelayedPage): boolean {
+    return this.#attempt.readOnly && !rowsSent && (!relayed || uri.includes('/queued/'))
   }
 
   /** Handles a failure while rows are read. If a repeated request cannot succeed either, the attempt is lost. */
   readonly #onCut = (error: unknown): void => {
+    if (error instanceof EngineError) this.#settle({ kind: 'stopped', error })
     if (error instanceof ClusterLost && error.retry === 'never') this.#settle({ kind: 'lost', error, rowsSent: true })
   }
 
@@ -296,6 +318,7 @@ export class RemoteRun implements RemoteAnswers {
     if (this.#over) return this.#last
     this.#count(tail)
     if (tail.error) {
+      this.#failureInfo = tail.error.failureInfo
       this.#settle({ kind: 'failed', error: tail.error })
       return undefined
     }
@@ -347,6 +370,7 @@ export class RemoteRun implements RemoteAnswers {
       stats,
     }
     this.#deps.onStats(this.#work)
+    if (stats['state'] === 'FINISHED') this.#deps.onFinished()
   }
 
   /**
@@ -379,13 +403,14 @@ export class RemoteRun implements RemoteAnswers {
 
 /** The longest time that a client waits for the end of a stage at a cluster. */
 const MOST_CANCEL_MS = 5_000
-/** How long answers without rows are put together for one request of the client, milliseconds. */
-const JOINED_MS = 100
 /** The most bytes of the rows of a last answer that are read before a part of it is passed on. */
 const MOST_HELD_BYTES = 64 * 1024
 
 /** An answer of the cluster without an address that follows. */
-function relayedAnswer({ query }: RemotePoll, { head, headers, data, tail }: RemoteAnswer): RelayedQueryAnswer {
+function relayedAnswer(
+  { query }: RemotePoll,
+  { head, headers, data, tail }: Omit<RemoteAnswer, 'isWhole'>,
+): RelayedQueryAnswer {
   return {
     kind: 'relayed',
     query,

@@ -3,6 +3,7 @@ import { decidesItself, type Cluster, type ClusterSlot } from '../../clusters/cl
 import { ClusterLost, type RemoteTail, type RemoteUri } from '../../clusters/relay/relay-port.ts'
 import type { RemoteFigures } from '../../clusters/relay/remote-figures.ts'
 import { DELEGATED_PLAN, REMOTE_STAGE } from '../../../planner/query-plan.ts'
+import { Fenced } from '../../../events/event-log.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { parseNodeId, taskId as makeTaskId, type NodeId, type TaskId } from '../../../shared/ids.ts'
@@ -52,9 +53,9 @@ const POSTED_MS = 100
 const NOTED_AFTER_MS = 250
 
 /**
- * Delegates a statement to a cluster. The plan and the task are valid in the log before the first GET, at which Trino
- * starts the statement. If the cluster is lost before any rows were sent, a read runs again at another cluster. A write
- * never runs again.
+ * Delegates a statement to a cluster. Trino starts it at the first GET. The plan and the task of a write are valid in
+ * the log before that. A read begins while they are appended, and its client gets nothing before they are valid. If the
+ * cluster is lost before any rows were sent, a read runs again at another cluster. A write never runs again.
  * @throws EngineError
  */
 export async function runRemoteStatement(
@@ -115,7 +116,7 @@ export async function resumeRemoteStatement(
     attempt: task.attempt,
     mayHaveSent: true,
   }
-  const outcome = await followAttempt(deps, run, begun, routed)
+  const outcome = await followAttempt(deps, run, begun, startAttempt(deps, run, begun, routed))
   const lost = await settle(deps, run, begun, routed, outcome)
   if (!lost) return
   if (!delegated) throw lostClusterFailure(lost.error, 'no_attempts_left')
@@ -162,13 +163,9 @@ async function runAttempts(
     const taskId = makeTaskId(run.queryId, REMOTE_STAGE, number)
     const begun: BegunAttempt = { ...posted, taskId, attempt, mayHaveSent: false }
     const commands = beginning(deps, begun, plan, lost)
-    await run.record(commands).catch((error: unknown) => {
-      // Without a GET a Trino drops the statement. The append may be valid all the same, so it is not canceled here.
-      posted.slot.leave()
-      throw error
-    })
+    const started = await recordStart(deps, run, begun, statement.routed, commands)
     plan = undefined
-    const outcome = await followAttempt(deps, run, begun, statement.routed)
+    const outcome = await followAttempt(deps, run, begun, started)
     lost = await settle(deps, run, begun, statement.routed, outcome)
     if (!lost) return
   }
@@ -201,6 +198,45 @@ function beginning(
       },
     },
   ]
+}
+
+/**
+ * Records the beginning of an attempt, and then starts it. The first attempt at a read starts meanwhile.
+ * @throws EventLogError
+ */
+async function recordStart(
+  deps: RemoteDeps,
+  run: RunContext,
+  begun: BegunAttempt,
+  routed: RemoteRouted,
+  commands: readonly QueryCommand[],
+): Promise<StartedAttempt> {
+  const { slot, uri, attempt } = begun
+  if (run.signal.aborted) {
+    // Without a GET a Trino drops the statement.
+    slot.leave()
+    throw run.signal.reason as Error
+  }
+  const early = routed.readOnly && attempt === 0 ? startAttempt(deps, run, begun, routed) : undefined
+  early?.remote.begin()
+  // A successor may continue with the query, if the append is valid all the same.
+  const cancel = (reason: unknown): void =>
+    early && !(reason instanceof Fenced || reason instanceof Suspended)
+      ? cancelThere(deps, { slot, uri })
+      : slot.leave()
+  const onAbort = (): void => cancel(run.signal.reason)
+  // While the log does not answer, no read of a query that was given up runs at the cluster.
+  run.signal.addEventListener('abort', onAbort)
+  try {
+    await run.record(commands)
+    return early ?? startAttempt(deps, run, begun, routed)
+  } catch (error) {
+    early?.stop()
+    cancel(error)
+    throw error
+  } finally {
+    run.signal.removeEventListener('abort', onAbort)
+  }
 }
 
 /**
@@ -253,10 +289,15 @@ async function post(
   throw new EngineError('REMOTE_HOST_GONE', `No cluster took the statement. ${refusals.join('; ')}`)
 }
 
-interface FollowedAttempt {
-  readonly outcome: RemoteOutcome
+interface StartedAttempt {
   readonly remote: RemoteRun
   readonly figures: FiguresAtEnd
+  /** Stops all that belongs to the attempt in this process. */
+  stop(): void
+}
+
+interface FollowedAttempt extends Pick<StartedAttempt, 'remote' | 'figures'> {
+  readonly outcome: RemoteOutcome
 }
 
 interface FinishedAttempt {
@@ -265,26 +306,20 @@ interface FinishedAttempt {
   readonly figures: RemoteFigures | undefined
 }
 
-/** Follows an attempt until it has ended, and frees its slot once the statement no longer runs at the cluster. */
-async function followAttempt(
+function startAttempt(
   deps: RemoteDeps,
   run: RunContext,
   begun: BegunAttempt,
   { readOnly }: RemoteRouted,
-): Promise<FollowedAttempt> {
-  const { slot, taskId, remoteId, uri, attempt } = begun
+): StartedAttempt {
+  const { slot, taskId, remoteId, uri, aliveUri, attempt, mayHaveSent } = begun
   const { cluster } = slot
   const figures = new FiguresAtEnd(() => deps.relay.figures(cluster, remoteId))
   let noting: NodeJS.Timeout | undefined
-  const noteExecuting = (executing: RemoteUri): void =>
-    void run
-      .record([
-        {
-          type: 'ReportProgress',
-          data: { tasks: [], remote: { taskId, uri: deps.seal.sealUri(taskId, executing) } },
-        },
-      ])
-      .catch(() => {})
+  const noteExecuting = (executing: RemoteUri): void => {
+    const noted = { taskId, uri: deps.seal.sealUri(taskId, executing) }
+    void run.record([{ type: 'ReportProgress', data: { tasks: [], remote: noted } }]).catch(() => {})
+  }
   const remote = new RemoteRun(
     {
       relay: {
@@ -293,20 +328,36 @@ async function followAttempt(
       },
       clock: deps.clock,
       pages: run.pages,
+      hold: run.hold,
       onStats: (work) => run.onStats(taskId, runningTaskStats(work)),
       onExecuting: (executing) => {
         noting = setTimeout(() => noteExecuting(executing), NOTED_AFTER_MS)
       },
-      onFinished: () => figures.begin(),
+      // The end of a change is recorded without the figures of the cluster.
+      onFinished: () => readOnly && figures.begin(),
     },
-    { cluster, attempt, firstUri: uri, aliveUri: begun.aliveUri, mayHaveSent: begun.mayHaveSent, readOnly },
+    { cluster, attempt, firstUri: uri, aliveUri, mayHaveSent, readOnly },
     run.signal,
   )
+  const stop = (): void => {
+    clearTimeout(noting)
+    remote.stop()
+  }
+  return { remote, figures, stop }
+}
+
+/** Follows an attempt until it has ended, and frees its slot once the statement no longer runs at the cluster. */
+async function followAttempt(
+  deps: RemoteDeps,
+  run: RunContext,
+  { slot }: BegunAttempt,
+  { remote, figures, stop }: StartedAttempt,
+): Promise<FollowedAttempt> {
   run.onRemote(remote)
   try {
     const outcome = await untilAborted(run.signal, remote.outcome)
-    // The slot of a lost attempt is kept until the cluster has ended its query: see `settle`.
-    if (outcome.kind !== 'lost') slot.leave()
+    // The slot of another attempt is kept until the cluster has ended its query: see `settle`.
+    if (outcome.kind === 'done' || outcome.kind === 'failed') slot.leave()
     return { remote, outcome, figures }
   } catch (error) {
     remote.recorded(false)
@@ -314,8 +365,7 @@ async function followAttempt(
     else onceEnded(run, () => cancelThere(deps, { slot, uri: remote.uri }))
     throw error
   } finally {
-    clearTimeout(noting)
-    remote.stop()
+    stop()
   }
 }
 
@@ -373,6 +423,9 @@ async function settle(
         remote.recorded(run.aggregate.state.kind === 'FINISHED')
       }
       return undefined
+    case 'stopped':
+      onceEnded(run, () => cancelThere(deps, { slot, uri: remote.uri }))
+      throw outcome.error
     case 'failed':
       // The task ends together with its query, in one append.
       throw remoteFailure(slot.cluster.name, outcome.error)

@@ -9,6 +9,7 @@ import { decidesItself, isClusterOpen, type ClusterTarget, type ClusterView } fr
 import type { QuerySession, Routed } from '../stream/events.ts'
 import type { RemoteRouted } from '../stream/remote-routed.ts'
 import { isTarget } from '../../clusters/slot-queue.ts'
+import { readingFor } from '../../clusters/metadata/current-statement.ts'
 import { decideWithFacts } from '../../clusters/routing/decide-with-facts.ts'
 import { mirrorFault, type MirroredTable } from '../../clusters/routing/mirror-fault.ts'
 import {
@@ -43,6 +44,8 @@ export interface RoutedQuery {
   /** The compressed bytes that the statement reads here; undefined if they cannot be found out. */
   readonly bytesHere: () => Promise<number | undefined>
   readonly analysis: ClusterAnalysis['analysis']
+  /** Aborts when the statement ends. */
+  readonly signal: AbortSignal
 }
 
 /** The route of a statement, and the findings of its analysis for a cluster, if it was analysed for one. */
@@ -178,7 +181,7 @@ function mirroredIn({ reads }: FullNames, { local }: GroupCatalogs): readonly Mi
 /** Why a mirrored table of the statement cannot be read at a target. */
 async function differingMirror(
   delegation: Delegation,
-  { tableHere }: RoutedQuery,
+  { tableHere, signal }: RoutedQuery,
   mirrored: readonly MirroredTable[],
   { route, group }: { readonly route: RemoteRoute; readonly group: string | undefined },
 ): Promise<string | undefined> {
@@ -186,7 +189,7 @@ async function differingMirror(
   const metadata = delegation.catalogs.metadataOf(group)
   return mirrorFault(mirrored, routeText(route), {
     tableHere: ({ catalog, schema, table }) => tableHere(catalog, schema, table),
-    columnsThere: ({ catalog, schema, table }) => metadata.columns(catalog, schema, table),
+    columnsThere: ({ catalog, schema, table }) => readingFor(signal, () => metadata.columns(catalog, schema, table)),
   })
 }
 

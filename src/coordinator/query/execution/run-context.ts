@@ -6,6 +6,7 @@ import type { Identity } from '../../../security/authorization.ts'
 import type { SlotOwner } from '../../../shared/fair-queue.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import { accessOf } from '../../../sql/access-control.ts'
+import { readingFor } from '../../clusters/metadata/current-statement.ts'
 import { loadSplits, readsSystem } from '../../dispatch/catalog-metadata.ts'
 import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { QueryCommand } from '../stream/decider.ts'
@@ -82,7 +83,7 @@ export interface RunContext {
 
 /** The parts of a query's execution. */
 export interface ExecutionParts {
-  readonly deps: Pick<ExecutionDeps, 'catalogs' | 'clock' | 'limits' | 'objectsOf' | 'withinSpan'>
+  readonly deps: Pick<ExecutionDeps, 'catalogs' | 'clock' | 'delegation' | 'limits' | 'objectsOf' | 'withinSpan'>
   readonly query: Pick<RunContext, 'queryId' | 'user' | 'identity' | 'startTimeMillis' | 'aggregate'>
   readonly recorder: Recorder
   readonly work: OngoingWork
@@ -139,7 +140,8 @@ export function createRunContext(parts: ExecutionParts): RunContext {
         ...askerOf(deps, query.identity, held.owner),
         onLeftOut: (catalog, reason) => completion.warn(leftOutWarning(`Catalog '${catalog}' is left out: ${reason}`)),
       }
-      const load = () => loadSplits(deps.catalogs, stage, asker)
+      const lists = () => loadSplits(deps.catalogs, stage, asker)
+      const load = () => (deps.delegation ? readingFor(work.signal, lists) : lists())
       const splits = await (deps.withinSpan ? deps.withinSpan(parts.spanContext('query', queryId), load) : load())
       work.signal.throwIfAborted()
       return splits

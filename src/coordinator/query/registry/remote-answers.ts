@@ -1,4 +1,4 @@
-import type { RemoteColumn, RemoteTail } from '../../clusters/relay/relay-port.ts'
+import type { RemoteColumn, RemoteError, RemoteTail } from '../../clusters/relay/relay-port.ts'
 import type { RelayedPage } from '../../clusters/relay/sealed-address.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
 import type { KnownQuery } from '../stream/state.ts'
@@ -42,6 +42,8 @@ export type RemotePolled = RelayedQueryAnswer | { readonly kind: 'gone' | 'lost'
 
 /** Gives the answers of the cluster that runs a statement. */
 export interface RemoteAnswers {
+  /** Types and messages of the causes of the cluster's error, in Trino's form. No event has them. */
+  readonly failureInfo: RemoteError['failureInfo']
   poll(asked: RemotePoll): Promise<RemotePolled>
   /**
    * Ends the stage that the last answer allowed to end early. The query continues with the rows that it has.

@@ -201,9 +201,15 @@ function statusOf(execution: QueryExecution, token: number): StatementAnswer {
 }
 
 function viewOf(execution: QueryExecution, query: KnownQuery): StatementView {
-  const { liveStats, queuedReason, responseHeaders } = execution
+  const { liveStats, queuedReason, responseHeaders, remote } = execution
   const clearsTransaction = responseHeaders?.some(({ header }) => header === CLEAR_TRANSACTION.header)
-  return { query, liveStats, queuedReason, ...(clearsTransaction && { clearsTransaction }) }
+  return {
+    query,
+    liveStats,
+    queuedReason,
+    ...(remote?.failureInfo && { failureInfo: remote.failureInfo }),
+    ...(clearsTransaction && { clearsTransaction }),
+  }
 }
 
 /** Whether no page will follow. */

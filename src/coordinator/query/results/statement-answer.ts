@@ -3,6 +3,7 @@ import type { BodyParts } from '../../../shared/body-parts.ts'
 import { failureOf, type Failure } from '../../../shared/engine-error.ts'
 import type { KnownQuery } from '../stream/state.ts'
 import type { TaskId } from '../../../shared/ids.ts'
+import type { RemoteError } from '../../clusters/relay/relay-port.ts'
 import type { RelayedQueryAnswer } from '../registry/remote-answers.ts'
 
 /** The answer to a client about a query at one token. */
@@ -25,6 +26,8 @@ export interface StatementView {
   readonly query: KnownQuery
   readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
+  /** The cluster's error with its causes, while this process knows it. */
+  readonly failureInfo?: RemoteError['failureInfo']
   /** Whether the statement ends the transaction of its client, even if the statement fails. */
   readonly clearsTransaction?: boolean
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { QueueFull, ReadQueue } from '../../../../src/coordinator/clusters/metadata/read-queue.ts'
+import { NotWanted, QueueFull, ReadQueue } from '../../../../src/coordinator/clusters/metadata/read-queue.ts'
 import { deferred } from '../../../../src/shared/deferred.ts'
 
 const LONG_MS = 600_000
@@ -14,12 +14,17 @@ function queueOf({ mostWaiting = 10, mostWaitingOfUser = 10 } = {}) {
     begun,
     pass: (ms: number) => void (clock += ms),
     release: () => held.resolve(),
-    read: (name: string, user?: string, withinMs = LONG_MS): Promise<number> =>
-      queue.run(user, withinMs, async (leftMs) => {
-        begun.push(name)
-        await held.promise
-        return leftMs
-      }),
+    read: (name: string, user?: string, withinMs = LONG_MS, unwanted?: AbortSignal): Promise<number> =>
+      queue.run(
+        user,
+        withinMs,
+        async (leftMs) => {
+          begun.push(name)
+          await held.promise
+          return leftMs
+        },
+        unwanted,
+      ),
   }
 }
 
@@ -32,6 +37,20 @@ describe('A read of metadata', () => {
     release()
     await Promise.all([first, next])
     expect(begun).toEqual(['first', 'next'])
+  })
+
+  it('leaves the queue when its value is no longer wanted, and makes room for others', async () => {
+    const { read, release, begun } = queueOf({ mostWaiting: 1 })
+    const unwanted = new AbortController()
+    const first = read('first', undefined, LONG_MS, unwanted.signal)
+    const second = read('second', undefined, LONG_MS, unwanted.signal)
+    unwanted.abort()
+    await expect(second).rejects.toThrow(NotWanted)
+    await expect(read('never', undefined, LONG_MS, unwanted.signal)).rejects.toThrow(NotWanted)
+    const third = read('third')
+    release()
+    await Promise.all([first, third])
+    expect(begun).toEqual(['first', 'third'])
   })
 
   it('has only the time that its wait has left', async () => {

@@ -1,5 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { readingFor } from '../../../../src/coordinator/clusters/metadata/current-statement.ts'
+import { NotWanted } from '../../../../src/coordinator/clusters/metadata/read-queue.ts'
 import { createRecentValues } from '../../../../src/coordinator/clusters/metadata/recent-values.ts'
 
 it('recent values take bounded memory: the values that were used longest ago are forgotten', async () => {
@@ -41,4 +43,23 @@ it('recent values that are too old to be given are forgotten', async () => {
   const never = (): Promise<string> => new Promise(() => {})
   expect(values.last({ catalog: 'old' }, never)).toBeUndefined()
   expect(values.last({ catalog: 'new' }, never)).toBe('new')
+})
+
+it('a read of a recent value is no longer wanted once all statements that wait for it have ended', async () => {
+  const values = createRecentValues<string>({ weightOf: () => 0, mostBytes: 1_000_000, now: () => 0 })
+  const statements = [new AbortController(), new AbortController()]
+  let reads = 0
+  const read = (unwanted: AbortSignal): Promise<string> => {
+    reads++
+    return new Promise((_resolve, reject) => unwanted.addEventListener('abort', () => reject(new NotWanted())))
+  }
+  const waits = statements.map(({ signal }) => readingFor(signal, () => values.get({ catalog: 'hive' }, read)))
+  statements[0]!.abort()
+  const states = await Promise.race([Promise.all(waits), new Promise((resolve) => setImmediate(resolve, 'waits'))])
+  expect({ states, reads }).toEqual({ states: 'waits', reads: 1 })
+  statements[1]!.abort()
+  // A statement that comes before the read has ended gets a read of its own.
+  const later = values.get({ catalog: 'hive' }, async () => 'read')
+  expect(await Promise.allSettled(waits)).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }])
+  expect(await later).toBe('read')
 })

@@ -20,6 +20,7 @@ import type { StatementAnswer } from '../../../../src/coordinator/query/results/
 import type { RightsOf } from '../../../../src/sql/access-control.ts'
 import { createStatementPlanner } from '../../../../src/planner/statement-planner.ts'
 import { parseRulesFile } from '../../../../src/security/rules/rules-file.ts'
+import { Unstorable } from '../../../../src/events/event-log.ts'
 import { deferred } from '../../../../src/shared/deferred.ts'
 import type { ClusterName } from '../../../../src/shared/ids.ts'
 import { createStatementBed, MemoryLog } from '../../../support/statement-bed.ts'
@@ -72,6 +73,7 @@ function answerOf(step: Step, at: number): RemoteAnswer {
     },
     headers: [],
     data: step === 'fails' || step === 'empty' ? undefined : rows(),
+    isWhole: true,
     tail: Promise.resolve(tail),
   }
 }
@@ -263,7 +265,7 @@ function openAnswers({ last = Infinity, partBytes = 0 } = {}) {
       }),
     }
     const nextUri = at === last ? {} : { nextUri: `/v1/statement/executing/remote/${at + 1}` as RemoteUri }
-    return { head: { id: 'remote', ...nextUri }, headers: [], data, tail: tail.promise }
+    return { head: { id: 'remote', ...nextUri }, headers: [], data, isWhole: false, tail: tail.promise }
   }
   return state
 }
@@ -376,36 +378,99 @@ describe('A delegated statement', () => {
     })
   })
 
-  it('puts answers without rows at its beginning together, and gives them again', async () => {
-    const bed = bedOf({ a: ['empty', 'empty', 'empty', 'rows', 'last'] })
+  it('has its first rows fetched before its client asks, with the answers around them, and gives them again', async () => {
+    const bed = bedOf({ a: ['empty', 'empty', 'empty', 'rows', 'empty', 'last'] })
     const { queryId } = await bed.submit(READ)
     const answers = await Promise.all([bed.service.poll(queryId, 0, 1_000), bed.service.poll(queryId, 0, 1_000)])
     answers.push(await bed.service.poll(queryId, 0, 1_000))
-    const next = { attempt: 0, cluster: 'a', uri: '/v1/statement/executing/remote/3', rowsSent: false }
-    for (const answer of answers) expect(relayedOf(answer)).toMatchObject({ next, data: undefined })
-    // The rows are fetched, and wait for the client.
-    expect(bed.gets.get('a')).toBe(4)
-    const rows = relayedOf(await bed.service.poll(queryId, 1, 1_000, relayedOf(answers[0]).next))
-    expect(await textOf(rows.data)).toBe('[[3]]')
-    expect(bed.gets.get('a')).toBe(4)
+    const next = { attempt: 0, cluster: 'a', uri: '/v1/statement/executing/remote/5', rowsSent: true }
+    for (const answer of answers) {
+      expect(relayedOf(answer)).toMatchObject({ next })
+      expect(await textOf(relayedOf(answer).data)).toBe('[[3]]')
+    }
+    // The last answer is fetched, and waits for the client.
+    expect(bed.gets.get('a')).toBe(6)
+    expect(bed.log.typesOf(queryId)).not.toContain('QueryFinished')
+    const last = relayedOf(await bed.service.poll(queryId, 1, 1_000, next as RelayedPage))
+    expect(await textOf(last.data)).toBe('[[5]]')
+    expect(last.next).toBeUndefined()
+    expect(bed.gets.get('a')).toBe(6)
     expect(await bed.service.poll(queryId, 0, 0)).toEqual({ kind: 'gone' })
-    const last = await bed.service.poll(queryId, 2, 1_000, rows.next)
-    expect(relayedOf(last).next).toBeUndefined()
   })
 
-  it.each([
-    ['it changes something', ['empty', 'empty', 'last'], WRITE, 1],
-    ['the next answer does not come', ['empty', 'lost'], READ, 2],
-    ['the next answer is the last', ['empty', 'last'], READ, 2],
-  ] as const)('puts no answers together if %s', async (_when, script, sql, gets) => {
-    const bed = bedOf({ a: script })
-    const { queryId } = await bed.submit(sql)
+  it('gives its last answer to the first request if it has no rows before', async () => {
+    const bed = bedOf({ a: ['empty', 'empty', 'last'] })
+    const { queryId } = await bed.submit(READ)
+    const first = await pollUntilRelayed(() => bed.service.poll(queryId, 0, 1_000))
+    expect(first.next).toBeUndefined()
+    expect(await textOf(first.data)).toBe('[[2]]')
+    expect(bed.gets.get('a')).toBe(3)
+  })
+
+  it('gives its rows to the client if the answer behind them does not come soon', async () => {
+    const fetch: RelayPort['fetch'] = async (_cluster, uri) =>
+      uri.endsWith('/1') ? new Promise<never>(() => {}) : answerOf('rows', 0)
+    const bed = bedOf({ a: [] }, undefined, { fetch })
+    const { queryId } = await bed.submit(READ)
+    const first = await pollUntilRelayed(() => bed.service.poll(queryId, 0, 1_000))
+    expect(await textOf(first.data)).toBe('[[0]]')
+    expect(first.next).toMatchObject({ uri: '/v1/statement/executing/remote/1', rowsSent: true })
+    expect(bed.gets.get('a')).toBe(2)
+  })
+
+  it('gives each answer to its client if it changes something', async () => {
+    const bed = bedOf({ a: ['empty', 'empty', 'last'] })
+    const { queryId } = await bed.submit(WRITE)
     const first = await pollUntilRelayed(() => bed.service.poll(queryId, 0, 1_000))
     expect(first.next).toMatchObject({ uri: '/v1/statement/queued/remote/1' })
-    expect(bed.gets.get('a')).toBe(gets)
+    expect(bed.gets.get('a')).toBe(1)
   })
 
-  it('runs again if this server was killed after it had put answers together', async () => {
+  it('begins at its cluster while its events are appended if it only reads, and its client gets nothing before', async () => {
+    const appended = deferred()
+    const bed = bedOf({ a: ['empty', 'rows', 'last'] })
+    bed.log.settle = () => appended.promise
+    let isAnswered = false
+    const submitted = bed.submit(READ).finally(() => (isAnswered = true))
+    await expect.poll(() => bed.gets.get('a')).toBe(3)
+    expect(isAnswered).toBe(false)
+    appended.resolve()
+    const first = relayedOf(await bed.service.poll((await submitted).queryId, 0, 1_000))
+    expect(await textOf(first.data)).toBe('[[1]]')
+  })
+
+  it('begins at its cluster once its events are in the log if it changes something', async () => {
+    const appended = deferred()
+    const bed = bedOf({ a: ['empty', 'last'] })
+    const { queryId } = await bed.submit(WRITE)
+    bed.log.settle = () => appended.promise
+    const polled = bed.service.poll(queryId, 0, 10_000)
+    await expect.poll(() => bed.log.typesOf(queryId)).toContain('TaskCreated')
+    expect(bed.gets.get('a')).toBeUndefined()
+    appended.resolve()
+    relayedOf(await polled)
+    expect(bed.gets.get('a')).toBe(1)
+  })
+
+  it('is canceled at its cluster if the log does not take its events', async () => {
+    const bed = bedOf({ a: ['empty', 'rows', 'last'] }, undefined, { holdMs: 60_000 })
+    bed.log.refuse = () => new Unstorable('not these')
+    await expect(bed.submit(READ)).rejects.toThrow('not these')
+    await expect.poll(() => bed.canceled).toContain('a')
+    await expect.poll(() => bed.left).toContain('a')
+  })
+
+  it('frees its slot if its creation fails while the cluster answers the POST', async () => {
+    const post = deferred()
+    const bed = bedOf({ a: ['rows', 'last'] }, undefined, { post: post.promise, holdMs: 60_000 })
+    bed.log.refuse = () => new Unstorable('not these')
+    await expect(bed.submit(READ)).rejects.toThrow('not these')
+    post.resolve()
+    await expect.poll(() => bed.left).toEqual(['a'])
+    expect(bed.gets.get('a')).toBeUndefined()
+  })
+
+  it('runs again if this server was killed after it had fetched the first rows', async () => {
     const before = bedOf({ a: ['empty', 'empty', 'rows', 'last'] })
     const { queryId } = await before.submit(READ)
     await before.service.poll(queryId, 0, 1_000)
@@ -427,7 +492,7 @@ describe('A delegated statement', () => {
     const { queryId } = await before.submit(READ)
     const { next } = relayedOf(await before.service.poll(queryId, 0, 1_000))
     const [events] = [...before.log.streams.values()]
-    const bed = bedOf({ a: ['passed', 'passed', 'passed'], b: ['rows', 'last'] })
+    const bed = bedOf({ a: ['passed', 'passed', 'passed', 'passed'], b: ['rows', 'last'] })
     const { poll } = await resumed(bed, events as unknown as readonly QueryEvent[])
     expect(await poll(1, next)).toEqual({ kind: 'gone' })
     expect(bed.posted).toEqual([])

@@ -76,6 +76,7 @@ function routeOf(sql: string, { rules = [], tables, cluster, later, there = HERE
       columns: HERE.map(([name, type]): ConnectorColumn => ({ name, type, nullable: true })),
     }),
     bytesHere: async () => 5,
+    signal: new AbortController().signal,
     analysis: { analyzeElsewhere: () => Promise.reject(new EngineError('TYPE_NOT_FOUND', 'not analysed')) },
   }).then(({ routed }) => routed)
 }
