@@ -16,12 +16,12 @@ export interface FirstAnswersDeps {
   readonly hold: HoldBytes
 }
 
-/** An answer with rows, and the page that follows it. */
+/** The answer to the client's first request, and the page of the second one. */
 interface HeldAnswer {
   readonly answer: RemoteAnswer
-  readonly rows: Buffer
+  readonly rows: Buffer | undefined
   readonly tail: RemoteTail
-  next: RemoteUri
+  readonly next: RemoteUri
 }
 
 /**
@@ -29,97 +29,76 @@ interface HeldAnswer {
  * rows, and each request of a client takes time.
  *
  *     queued ─► queued ─► executing ─► rows ─► no rows ─► no rows ─► last
- *     └──── never sent ───────────┘    held    └─ never sent ──┘    the client's second request
+ *     └──── never sent ───────────┘    held    └─ never sent ──┘     left for the client's second request
  *
- * The cluster forgets an answer when the next one is requested. If this process is killed meanwhile, the client has none
- * of them, so the read runs again.
+ * The cluster forgets an answer when the next one is requested. If this process is killed before the client has the
+ * held answer, the read runs again.
  */
 export class FirstAnswers {
   readonly #deps: FirstAnswersDeps
   readonly #done: Promise<void>
-  #uri: RemoteUri
   #held: HeldAnswer | undefined
   #release = (): void => {}
 
   constructor(deps: FirstAnswersDeps, firstUri: RemoteUri) {
     this.#deps = deps
-    this.#uri = firstUri
-    this.#done = this.#fetchAll()
+    this.#done = this.#fetch(firstUri)
     // Reported to the client's request.
     this.#done.catch(() => {})
   }
 
-  /** The page that the client's first request gets, unless it gets the held rows. */
-  get uri(): RemoteUri {
-    return this.#uri
-  }
-
-  /** The first rows, if they are held. */
-  get held(): Readonly<HeldAnswer> | undefined {
+  /** The answer to the client's first request; undefined if the client must fetch it. */
+  get held(): HeldAnswer | undefined {
     return this.#held
   }
 
-  /** Whether the answers are there within the time. After that, `uri` and `held` stay. */
+  /** Whether the answers are there within the time. After that, `held` stays. */
   areThere(waitMs: number): Promise<boolean> {
     return settlesWithin(this.#done, waitMs)
   }
 
-  /** Frees the rows: the client has them. */
+  /** Frees the held answer: the client has it. */
   forget(): void {
     this.#held = undefined
     this.#release()
   }
 
-  async #fetchAll(): Promise<void> {
-    const until = performance.now() + EMPTY_MS
-    for (;;) {
-      const { answer, next } = await this.#take(0, this.#uri, until, isSmall)
-      if (!answer) return
+  async #fetch(firstUri: RemoteUri): Promise<void> {
+    let until = performance.now() + EMPTY_MS
+    for (let uri = firstUri; ;) {
+      const page = { token: this.#held ? 1 : 0, uri }
+      const accepts = this.#held?.rows ? hasNoRows : isSmall
+      // An answer that is not accepted, or comes late or not at all, is left for the client.
+      const answer = await this.#deps.requests.takeAhead(page, until - performance.now(), accepts)
+      const next = answer?.head.nextUri
+      if (!answer || next === undefined) return
       const read = await readFirst(answer, Infinity)
       if (read.kind === 'larger') throw new Error('rows without a limit are whole')
       const { rows, tail } = read
-      if (rows) return this.#holdRows({ answer, rows, tail, next })
+      if (rows) until = performance.now() + BEHIND_ROWS_MS
+      // Without memory the rows are left: the cluster still has them.
+      if (rows && !this.#isHeld(rows.length)) return
+      this.#held = this.#held?.rows ? { ...this.#held, next } : { answer, rows, tail, next }
       this.#deps.onAnswer(answer, tail)
-      this.#uri = next
+      uri = next
     }
   }
 
-  /** Holds the first rows, and fetches what is behind them. */
-  async #holdRows(held: HeldAnswer): Promise<void> {
+  #isHeld(bytes: number): boolean {
     try {
-      this.#release = this.#deps.hold(held.rows.length)
+      this.#release = this.#deps.hold(bytes)
+      return true
     } catch {
-      // The cluster still has these rows.
-      return
+      return false
     }
-    this.#held = held
-    this.#deps.onAnswer(held.answer, held.tail)
-    const until = performance.now() + BEHIND_ROWS_MS
-    for (;;) {
-      const { answer, next } = await this.#take(1, held.next, until, (one) => isSmall(one) && !one.data)
-      if (!answer) return
-      this.#deps.onAnswer(answer, await answer.tail)
-      held.next = next
-    }
-  }
-
-  /** Fetches an answer. If it is not accepted, or comes late or not at all, it is left for the client. */
-  async #take(
-    token: number,
-    uri: RemoteUri,
-    until: number,
-    accepts: (answer: RemoteAnswer) => boolean,
-  ): Promise<
-    | { readonly answer: RemoteAnswer; readonly next: RemoteUri }
-    | { readonly answer: undefined; readonly next?: undefined }
-  > {
-    const answer = await this.#deps.requests.takeAhead({ token, uri }, until - performance.now(), accepts)
-    const next = answer?.head.nextUri
-    return answer && next !== undefined ? { answer, next } : { answer: undefined }
   }
 }
 
 /** Whether another answer follows, and this one has no rows or few, and changes nothing of the client's session. */
 function isSmall({ head, headers, data, isWhole }: RemoteAnswer): boolean {
   return head.nextUri !== undefined && headers.length === 0 && (!data || isWhole)
+}
+
+function hasNoRows(answer: RemoteAnswer): boolean {
+  return isSmall(answer) && !answer.data
 }

@@ -187,13 +187,12 @@ export class RemoteRun implements RemoteAnswers {
       this.#settle({ kind: 'lost', error, rowsSent: true })
       return undefined
     }
-    let page = this.#pageOf(asked)
+    const page = this.#pageOf(asked)
     let answered = false
     try {
       if (this.#first && !asked.relayed) {
         if (!(await this.#first.areThere(asked.waitMs))) return undefined
         if (this.#first.held) return this.#passHeld(asked, page, this.#first.held)
-        page = this.#pageOf(asked)
       } else this.#first?.forget()
       const answer = await this.#requests.take({ token: asked.token, uri: page.uri }, asked.waitMs, asked.onRead)
       if (answer === 'passed') return { kind: 'gone' }
@@ -233,7 +232,7 @@ export class RemoteRun implements RemoteAnswers {
   #pageOf({ relayed }: RemotePoll): RelayedPage {
     const { attempt, cluster, firstUri } = this.#attempt
     if (relayed && this.#isOwn(relayed)) return relayed
-    return { attempt, cluster: cluster.name, uri: this.#first?.uri ?? firstUri, rowsSent: false }
+    return { attempt, cluster: cluster.name, uri: firstUri, rowsSent: false }
   }
 
   #isOwn({ attempt, cluster }: RelayedPage): boolean {
@@ -261,16 +260,17 @@ export class RemoteRun implements RemoteAnswers {
     return { ...relayedAnswer(asked, answer), next: { ...page, uri: nextUri, rowsSent }, tail }
   }
 
-  /** Passes the rows on that were fetched before the client asked for them. */
+  /** Passes an answer on that was fetched before the client asked for it. */
   #passHeld(
     asked: RemotePoll,
     page: RelayedPage,
     { answer, rows, tail, next }: NonNullable<FirstAnswers['held']>,
   ): RelayedQueryAnswer {
-    this.#rowsSent = true
+    const rowsSent = rows !== undefined
+    this.#rowsSent ||= rowsSent
     return {
-      ...relayedAnswer(asked, { ...answer, data: asStream(rows), tail: Promise.resolve(tail) }),
-      next: { ...page, uri: next, rowsSent: true },
+      ...relayedAnswer(asked, { ...answer, data: rows && asStream(rows), tail: Promise.resolve(tail) }),
+      next: { ...page, uri: next, rowsSent },
     }
   }
 

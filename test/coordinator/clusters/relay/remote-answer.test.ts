@@ -1,5 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { HoldBytes } from '../../../../src/coordinator/clusters/relay/counted-bytes.ts'
+import { EngineError } from '../../../../src/shared/engine-error.ts'
 import { AnswerNotRead, ClusterLost, type RemoteAnswer } from '../../../../src/coordinator/clusters/relay/relay-port.ts'
 import { readRemoteAnswer } from '../../../../src/coordinator/clusters/relay/remote-answer.ts'
 
@@ -53,7 +55,7 @@ async function* chunksOf(parts: readonly Buffer[]): AsyncGenerator<Buffer> {
 
 let closed: number
 
-function read(parts: readonly Buffer[]): Promise<RemoteAnswer> {
+function read(parts: readonly Buffer[], hold?: HoldBytes): Promise<RemoteAnswer> {
   closed = 0
   return readRemoteAnswer({
     cluster: 'a',
@@ -61,6 +63,7 @@ function read(parts: readonly Buffer[]): Promise<RemoteAnswer> {
     close: () => void closed++,
     headers: [],
     isId: (id) => id === ID,
+    hold,
   })
 }
 
@@ -190,6 +193,27 @@ describe('An answer of a cluster', () => {
     const many = Array.from({ length: 5 }, () => mega)
     await expect(read([Buffer.from('{'), ...many])).rejects.toEqual(lost('nonsense'))
     await expect(read([Buffer.from(`{"id":"${ID}","data":[[1]],"stats":{`), ...many])).rejects.toEqual(lost('nonsense'))
+  })
+
+  it('counts what is before and behind its rows as memory, until it was read', async () => {
+    let [held, most] = [0, 0]
+    const hold: HoldBytes = (bytes) => {
+      most = Math.max(most, (held += bytes))
+      return () => void (held -= bytes)
+    }
+    const mega = ' '.repeat(1_000_000)
+    const parts = [`{"id":"${ID}",${mega}"data":[[1]]`, `,"stats":{${mega}}}`].map((part) => Buffer.from(part))
+    const found = await read(parts, hold)
+    await rowsOf(found)
+    await found.tail
+    expect(most).toBeGreaterThan(1_900_000)
+    expect(held).toBe(0)
+    const full = new EngineError('EXCEEDED_GLOBAL_MEMORY_LIMIT', 'no memory')
+    const refuse: HoldBytes = () => {
+      throw full
+    }
+    await expect(read([Buffer.from(`{"id":"${ID}",${mega}`), Buffer.from('"stats":{}}')], refuse)).rejects.toBe(full)
+    expect(closed).toBe(1)
   })
 
   it('closes its source, and has no tail, when its reader stops early', async () => {

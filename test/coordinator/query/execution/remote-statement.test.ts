@@ -21,6 +21,9 @@ import type { RightsOf } from '../../../../src/sql/access-control.ts'
 import { createStatementPlanner } from '../../../../src/planner/statement-planner.ts'
 import { parseRulesFile } from '../../../../src/security/rules/rules-file.ts'
 import { Unstorable } from '../../../../src/events/event-log.ts'
+import { answerText } from '../../../../src/protocol/statement/query-results.ts'
+import { createStatementUris } from '../../../../src/protocol/statement/next-uri.ts'
+import { EngineError } from '../../../../src/shared/engine-error.ts'
 import { deferred } from '../../../../src/shared/deferred.ts'
 import type { ClusterName } from '../../../../src/shared/ids.ts'
 import { createStatementBed, MemoryLog } from '../../../support/statement-bed.ts'
@@ -50,13 +53,21 @@ interface Script {
 /** The number of `queued` answers of a statement. */
 const QUEUED = 2
 
+const CAUSES = { type: 'x.Outer', message: 'no', cause: { type: 'x.Inner', message: 'the disk is full' } }
+
 function answerOf(step: Step, at: number): RemoteAnswer {
   const tail: RemoteTail = {
     stats: { state: step === 'finished' ? 'FINISHED' : 'RUNNING' },
     warnings: [],
     rowsBytes: 3,
     ...(step === 'fails' && {
-      error: { message: 'no', errorCode: 7, errorName: 'ODD_CONNECTOR_ERROR', errorType: 'EXTERNAL' },
+      error: {
+        message: 'no',
+        errorCode: 7,
+        errorName: 'ODD_CONNECTOR_ERROR',
+        errorType: 'EXTERNAL',
+        failureInfo: CAUSES,
+      },
     }),
   }
   async function* rows() {
@@ -376,6 +387,21 @@ describe('A delegated statement', () => {
       message: 'no',
       remote: { cluster: 'a', errorName: 'ODD_CONNECTOR_ERROR', errorCode: 7, errorType: 'EXTERNAL' },
     })
+    if (last.kind !== 'answer') throw new Error('not the answer of a failed query')
+    const view = { initial: false, now: 0, ...last }
+    const { error } = z
+      .object({ error: z.object({ message: z.string(), failureInfo: z.unknown() }) })
+      .parse(JSON.parse(answerText(view, createStatementUris('secret'), false).head))
+    expect(error).toMatchObject({ message: 'no', failureInfo: CAUSES })
+  })
+
+  it('fails, and is canceled at its cluster, if there is no memory for its answer', async () => {
+    const fetch: RelayPort['fetch'] = () => Promise.reject(new EngineError('EXCEEDED_GLOBAL_MEMORY_LIMIT', 'no memory'))
+    const bed = bedOf({ a: [] }, undefined, { fetch })
+    const { last } = await follow(bed, READ)
+    expect(failureOf(last)).toMatchObject({ errorName: 'EXCEEDED_GLOBAL_MEMORY_LIMIT' })
+    await expect.poll(() => bed.canceled).toEqual(['a'])
+    await expect.poll(() => bed.left).toEqual(['a'])
   })
 
   it('has its first rows fetched before its client asks, with the answers around them, and gives them again', async () => {
@@ -398,12 +424,14 @@ describe('A delegated statement', () => {
     expect(await bed.service.poll(queryId, 0, 0)).toEqual({ kind: 'gone' })
   })
 
-  it('gives its last answer to the first request if it has no rows before', async () => {
+  it('gives its last answer to the second request, whose address a successor can ask again', async () => {
     const bed = bedOf({ a: ['empty', 'empty', 'last'] })
     const { queryId } = await bed.submit(READ)
     const first = await pollUntilRelayed(() => bed.service.poll(queryId, 0, 1_000))
-    expect(first.next).toBeUndefined()
-    expect(await textOf(first.data)).toBe('[[2]]')
+    expect(first).toMatchObject({ next: { uri: '/v1/statement/executing/remote/2', rowsSent: false }, data: undefined })
+    const last = relayedOf(await bed.service.poll(queryId, 1, 1_000, first.next))
+    expect(await textOf(last.data)).toBe('[[2]]')
+    expect(last.next).toBeUndefined()
     expect(bed.gets.get('a')).toBe(3)
   })
 
