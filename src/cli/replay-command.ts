@@ -11,7 +11,7 @@ import { createTally, type Tally } from '../replay/tally.ts'
 import { parseReplayFlags, REPLAY_USAGE, type ReplayFlags } from './replay-flags.ts'
 import { beginRecord } from './replay-record.ts'
 import { coverageText, replayText, writeReports } from './replay-reports.ts'
-import { createReplayServer, getterOf, inSqlOf } from './replay-servers.ts'
+import { createReplayServer, getterOf, inSqlOf, SAME_NAMES } from './replay-servers.ts'
 import { makeScratchFolder } from './scratch-folder.ts'
 import { openVerdictFile } from './verdict-file.ts'
 
@@ -65,8 +65,8 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
     const progress = createProgress(plan.size)
     const replaying = replay(plan, {
       sides: {
-        here: createReplayServer(baseline, options, new Map(), signal),
-        there: createReplayServer(against, options, options.catalogs, signal),
+        here: createReplayServer(baseline, options, SAME_NAMES, signal),
+        there: createReplayServer(against, options, options, signal),
         scratch,
         catalogs: options.catalogs,
         signal,

@@ -27,7 +27,7 @@ ${SERVER_USAGE}
                         the most recent one, the median. The fingerprints with the most CPU come first
   --most <n>            at most n statements of such a sample
   --as-recorded         runs each statement as the user who posted it; the access rules must let you impersonate that user
-  --user-map <a=b>      runs statements of user a as user b; can be repeated
+  --user-map <a=b>      runs statements of user a as user b on the other server; can be repeated
   --session <k=v>       sets a session property instead of its recorded value; can be repeated
   --catalog-map <a=b>   uses catalog b on the other server for catalog a of the record; can be repeated
   --concurrency <n>     statements that run at the same time (default: 1)
@@ -55,7 +55,7 @@ export interface ReplayFlags {
   readonly session: Readonly<Record<string, string>>
   readonly catalogs: CatalogMap
   readonly asRecorded: boolean
-  /** The users that statements of these users run as. */
+  /** The names of users on the other server. */
   readonly users: ReadonlyMap<string, string>
   readonly concurrency: number
   readonly speed: number | undefined

@@ -43,13 +43,18 @@ const HISTORY_SESSION = {
 }
 
 /** The parts of the flags that decide how a statement runs on a server. */
-type RunFlags = Pick<ReplayFlags, 'session' | 'asRecorded' | 'users' | 'statementTimeoutMs'>
+type RunFlags = Pick<ReplayFlags, 'session' | 'asRecorded' | 'statementTimeoutMs'>
 
-/** A server on which recorded statements run, each in its session, with that server's names of catalogs. */
+/** The names that differ on the other server. */
+export type OtherNames = Pick<ReplayFlags, 'catalogs' | 'users'>
+
+export const SAME_NAMES: OtherNames = { catalogs: new Map(), users: new Map() }
+
+/** A server on which recorded statements run, each in its session, with that server's names. */
 export function createReplayServer(
   server: CalledServer,
   options: RunFlags,
-  catalogs: CatalogMap,
+  { catalogs, users }: OtherNames,
   stopping: AbortSignal,
 ): ReplayServer {
   const get = getterOf(server, stopping)
@@ -58,7 +63,7 @@ export function createReplayServer(
     digest: (queryId) => readDigest(get, queryId),
     async *run(sql, statement, signal) {
       const { user: recorded } = statement.session
-      const user = options.users.get(recorded) ?? (options.asRecorded ? recorded : server.user)
+      const user = users.get(recorded) ?? (options.asRecorded ? recorded : server.user)
       const limit = endingAfter(options.statementTimeoutMs, signal)
       try {
         const session = sessionThere(statement, options, catalogs)

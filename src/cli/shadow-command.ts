@@ -14,7 +14,7 @@ import { followFinished } from './finished-queries.ts'
 import { openPositionFile } from './position-file.ts'
 import { beginRecord } from './replay-record.ts'
 import { shadowText, writeReports, type ShadowRest } from './replay-reports.ts'
-import { createReplayServer, getterOf } from './replay-servers.ts'
+import { createReplayServer, getterOf, SAME_NAMES } from './replay-servers.ts'
 import { makeScratchFolder } from './scratch-folder.ts'
 import { parseShadowFlags, SHADOW_USAGE, type ShadowFlags } from './shadow-flags.ts'
 import { writeShadowMetrics } from './shadow-metrics.ts'
@@ -136,7 +136,7 @@ async function mirror(
   const closing = new AbortController()
   const ending = AbortSignal.any([closing.signal, stopping])
   setMaxListeners(0, closing.signal, ending)
-  const { own, here } = withOwnRuns(createReplayServer(from, options, new Map(), stopping))
+  const { own, here } = withOwnRuns(createReplayServer(from, options, SAME_NAMES, stopping))
   const get = patientGet(getterOf(from, stopping), stopping)
   const baseline = options.baselineRate > 0 ? new RateLimit(options.baselineRate) : undefined
   const timer = options.durationMs === undefined ? undefined : setTimeout(() => closing.abort(), options.durationMs)
@@ -150,7 +150,7 @@ async function mirror(
   const mirroring = shadow({
     sides: {
       here,
-      there: createReplayServer(to, options, options.catalogs, stopping),
+      there: createReplayServer(to, options, options, stopping),
       scratch,
       catalogs: options.catalogs,
       digests: new DigestComparison((queryId) => readDigest(get, queryId)),

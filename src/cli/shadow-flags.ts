@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { REPLAY_SOURCE } from '../replay/replay-source.ts'
 import type { CatalogMap } from '../replay/replayed-text.ts'
 import { durationMillis } from '../shared/quantities.ts'
 import { callServer, type CalledServer } from './called-server.ts'
@@ -27,7 +28,7 @@ finds the queue full is dropped and counted.
   --of-user <name>      only statements of this user
   --source <name>       only statements of this program
   --as-recorded         runs each statement as the user who posted it; the second server must let you impersonate them
-  --user-map <a=b>      runs statements of user a as user b; can be repeated
+  --user-map <a=b>      runs statements of user a as user b on the second server; can be repeated
   --session <k=v>       sets a session property instead of its recorded value; can be repeated
   --catalog-map <a=b>   uses catalog b on the second server for catalog a; can be repeated
   --statement-timeout <time>  a statement that takes longer on a server counts as failed there (default: 10m)
@@ -129,6 +130,7 @@ export function parseShadowFlags(argv: readonly string[]): ShadowFlags | undefin
       const [issue] = parsed.error.issues
       throw new Error(`--${String(issue?.path[0])} ${issue?.message}`)
     }
+    if (given.source === REPLAY_SOURCE) throw new Error(`--source ${REPLAY_SOURCE}: a shadow does not mirror replays`)
     const { sample, queue, concurrency } = parsed.data
     return {
       from: callServer({ ...given, server: given.from }),

@@ -1,4 +1,4 @@
-import { closeSync, createReadStream, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { closeSync, createReadStream, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { replayLineSchema, type ReplayLine } from '../replay/replay-line.ts'
 
@@ -27,11 +27,12 @@ export function openVerdictFile(path: string | undefined): VerdictFile {
         if (read) {
           whole += Buffer.byteLength(line) + 1
           yield read
-        } else if (line.startsWith(BEGINNING)) wrong = number
+        } else if (line.startsWith(BEGINNING) || BEGINNING.startsWith(line)) wrong = number
         else throw strange(path, number)
       }
       // Remove an incomplete last line, left by a process that was killed.
       if (wrong !== undefined) ftruncateSync(file, whole)
+      else if (fstatSync(file).size < whole) writeSync(file, '\n')
     },
     write(line) {
       if (file !== undefined) writeSync(file, `${JSON.stringify(line)}\n`)

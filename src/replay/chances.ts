@@ -53,6 +53,14 @@ function noteTable({ name: { parts } }: Table, names: Set<string>): void {
     names.add(parts.map((part) => part.value).join('.'))
 }
 
+/** Whether the text has a LIMIT without an order, which may choose any rows. */
+export function hasUnorderedLimit(statement: Statement): boolean {
+  return nodesOf(statement).some((node) => {
+    const { limit, orderBy } = node as Query
+    return node.kind === 'Query' && limit !== undefined && limit.rowCount !== 'ALL' && orderBy === undefined
+  })
+}
+
 /** A question to a server: whether a LIMIT had to choose among rows. */
 export interface BorderQuestion {
   readonly kind: 'limit' | 'tie'

@@ -29,8 +29,8 @@ async function run(statementTimeoutMs = 60_000, catalogs = new Map<string, strin
   const stopping = new AbortController()
   const server = createReplayServer(
     called,
-    { session: {}, asRecorded: false, users: new Map(), statementTimeoutMs },
-    catalogs,
+    { session: {}, asRecorded: false, statementTimeoutMs },
+    { catalogs, users: new Map() },
     stopping.signal,
   )
   const statement = {

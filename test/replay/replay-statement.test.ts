@@ -204,6 +204,17 @@ describe('Digests of a replayed statement', () => {
     expect(there.asked).toHaveLength(5 + 3)
   })
 
+  it('are requested again after many statements, because a server may get the same key later', async () => {
+    const there = serverOf({ rows: '[[1]]', digest: '1' })
+    let key = 'other'
+    const comparison = new DigestComparison(() => Promise.resolve(reported('1', key)))
+    for (let i = 0; i < 3; i++) await replayed('1', there, {}, comparison)
+    key = 'k'
+    const found: unknown[] = []
+    for (let i = 0; i < 60; i++) found.push((await replayed('1', there, {}, comparison)).byDigest)
+    expect(found.lastIndexOf(undefined)).toBe(48)
+  })
+
   it('do not hide that the statement fails on the other server', async () => {
     const there = serverOf({ error: 'DIVISION_BY_ZERO' })
     expect(await replayed('1', there)).toMatchObject({ verdict: 'FAILED_THERE', here: 1 })
@@ -254,6 +265,17 @@ describe('A statement of a live baseline', () => {
       chance: { kind: 'functions', names: ['random'] },
       runs: [0, 1],
     })
+  })
+
+  it('is NON_DETERMINISTIC without a run of the baseline if a LIMIT has no order', async () => {
+    const there = serverOf({ rows: '[[2]]', digest: '2' })
+    for (const sql of ['SELECT a FROM t LIMIT 1', 'SELECT * FROM (SELECT a FROM t FETCH FIRST ROW ONLY) ORDER BY a'])
+      expect(await mirrored({ sql, mayRun: true }, there)).toMatchObject({
+        verdict: 'NON_DETERMINISTIC',
+        chance: { kind: 'limit' },
+      })
+    for (const sql of ['SELECT a FROM t LIMIT ALL', 'SELECT a FROM t ORDER BY a LIMIT 1'])
+      expect(await mirrored({ sql, mayRun: true }, there)).toMatchObject({ verdict: 'DIFFERENT' })
   })
 
   it('is DATA_MOVED if the results differ and the tables changed since the record', async () => {

@@ -79,6 +79,12 @@ describe('`whyNotMirrored`', () => {
   it.each([
     ['text that does not parse', 'SELECT FROM WHERE', {}, 'notAnalysed'],
     ['EXECUTE of a statement that the client did not send', 'EXECUTE p', {}, 'write'],
+    [
+      'statement of a session with names that differ only in their case',
+      'EXECUTE "P"',
+      { preparedStatements: { p: 'SELECT 1', P: 'DELETE FROM t' } },
+      'notAnalysed',
+    ],
     ['statement of a transaction', 'SELECT 1', { transactionId: 'f3a4' }, 'transaction'],
     ['EXPLAIN ANALYZE', 'EXPLAIN ANALYZE SELECT 1', {}, 'notAQuery'],
   ])('refuses a %s', (_, sql, more, reason) => {
