@@ -1,22 +1,17 @@
-import { setMaxListeners } from 'node:events'
 import type { ReplayBeginning } from '../protocol/replay/replay-report.ts'
 import { listSampled, listWhere } from '../replay/listed-in-history.ts'
-import { differentIn, type ReplayLine } from '../replay/replay-line.ts'
+import { differentIn } from '../replay/bad-verdicts.ts'
+import type { ReplayLine } from '../replay/replay-line.ts'
 import { planReplay } from '../replay/replay-plan.ts'
 import { DigestComparison } from '../replay/digest-comparison.ts'
 import { listQueries, readDigest, readStatement, type Get } from '../replay/replay-source.ts'
 import { replay } from '../replay/replay.ts'
-import { openScratch } from '../replay/scratch-results.ts'
 import { createTally, type Tally } from '../replay/tally.ts'
+import { EXIT_COULD_NOT_RUN, EXIT_DIFFERENT, runComparing, type ComparingDeps } from './comparing-command.ts'
 import { parseReplayFlags, REPLAY_USAGE, type ReplayFlags } from './replay-flags.ts'
 import { beginRecord } from './replay-record.ts'
 import { coverageText, replayText, writeReports } from './replay-reports.ts'
 import { createReplayServer, getterOf, inSqlOf, SAME_NAMES } from './replay-servers.ts'
-import { makeScratchFolder } from './scratch-folder.ts'
-import { openVerdictFile } from './verdict-file.ts'
-
-const EXIT_DIFFERENT = 1
-const EXIT_COULD_NOT_RUN = 2
 
 /**
  * `quipu replay`: runs recorded statements on two servers and prints a verdict for each.
@@ -28,76 +23,63 @@ export async function replayCommand(argv: readonly string[]): Promise<number> {
     process.stdout.write(REPLAY_USAGE)
     return 0
   }
-  const stopping = new AbortController()
-  // Every request in progress listens to this signal.
-  setMaxListeners(0, stopping.signal)
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
-  const folder = makeScratchFolder()
-  try {
+  const { server, baseline, against } = options
+  return runComparing(options.json, [server, baseline, against], async (deps) => {
     const tally = createTally()
-    await run(options, tally, folder.path, stopping.signal)
+    await run(options, tally, deps)
     process.stdout.write(replayText(tally))
-    writeReports(options, { from: options.baseline.url, to: options.against.url }, tally)
-    if (stopping.signal.aborted) {
+    writeReports(options, { from: baseline.url, to: against.url }, tally)
+    if (deps.stopping.aborted) {
       process.stderr.write('quipu: the replay was stopped; run it again with the same --json to continue\n')
       return EXIT_COULD_NOT_RUN
     }
     return differentIn(tally.counts) > 0 ? EXIT_DIFFERENT : 0
-  } catch (error) {
-    process.stderr.write(`quipu: ${(error as Error).message}\n`)
-    return EXIT_COULD_NOT_RUN
-  } finally {
-    folder.remove()
-  }
+  })
 }
 
-async function run(options: ReplayFlags, tally: Tally, folder: string, signal: AbortSignal): Promise<void> {
+async function run(
+  options: ReplayFlags,
+  tally: Tally,
+  { scratch, lines, stopping: signal }: ComparingDeps,
+): Promise<void> {
   const { server, baseline, against } = options
-  const scratch = await openScratch(folder)
-  const lines = openVerdictFile(options.json)
-  try {
-    const get = getterOf(server, signal)
-    const listed = listedBy(options, get, signal)
-    const plan = await planReplay(scratch.connection, listed, counted(lines.before(), tally), options.fingerprints)
-    if (plan.coverage) process.stdout.write(coverageText(plan.coverage))
-    if (plan.size === 0) return
-    const record = await beginRecord(server, beginningOf(options, plan.size))
-    const progress = createProgress(plan.size)
-    const replaying = replay(plan, {
-      sides: {
-        here: createReplayServer(baseline, options, SAME_NAMES, signal),
-        there: createReplayServer(against, options, options, signal),
-        scratch,
-        catalogs: options.catalogs,
-        signal,
-        digests: digestsOf(options, get),
-        repeat: options.repeat,
-      },
-      mode: options.mode,
-      read: (queryId) => readStatement(get, queryId),
-      concurrency: options.concurrency,
-      speed: options.speed,
-      rows: options.rows,
-      onLine: (line) => {
-        lines.write(line)
-        tally.add(line)
-        progress.step(line.queryId, line.verdict)
-        record.progress(tally.counts)
-      },
-    })
-    const failed = await replaying.then(
-      () => undefined,
-      (error: unknown) => ({ error }),
-    )
-    progress.end()
-    const outcome = failed ? 'failed' : signal.aborted ? 'stopped' : 'completed'
-    await record.end(tally.counts, outcome).catch((error: Error) => process.stderr.write(`quipu: ${error.message}\n`))
-    if (failed) throw failed.error
-  } finally {
-    lines.close()
-    scratch.close()
-    for (const one of new Set([server, baseline, against])) one.http.close()
-  }
+  const get = getterOf(server, signal)
+  const listed = listedBy(options, get, signal)
+  const plan = await planReplay(scratch.connection, listed, counted(lines.before(), tally), options.fingerprints)
+  if (plan.coverage) process.stdout.write(coverageText(plan.coverage))
+  if (plan.size === 0) return
+  const record = await beginRecord(server, beginningOf(options, plan.size))
+  const progress = createProgress(plan.size)
+  const replaying = replay(plan, {
+    sides: {
+      here: createReplayServer(baseline, options, SAME_NAMES, signal),
+      there: createReplayServer(against, options, options, signal),
+      scratch,
+      catalogs: options.catalogs,
+      signal,
+      digests: digestsOf(options, get),
+      repeat: options.repeat,
+    },
+    mode: options.mode,
+    read: (queryId) => readStatement(get, queryId),
+    concurrency: options.concurrency,
+    speed: options.speed,
+    rows: options.rows,
+    onLine: (line) => {
+      lines.write(line)
+      tally.add(line)
+      progress.step(line.queryId, line.verdict)
+      record.progress(tally.counts)
+    },
+  })
+  const failed = await replaying.then(
+    () => undefined,
+    (error: unknown) => ({ error }),
+  )
+  progress.end()
+  const outcome = failed ? 'failed' : signal.aborted ? 'stopped' : 'completed'
+  await record.end(tally.counts, outcome).catch((error: Error) => process.stderr.write(`quipu: ${error.message}\n`))
+  if (failed) throw failed.error
 }
 
 /** The queries that the flags select. A sample of fingerprints needs figures of the history. */

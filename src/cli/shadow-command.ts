@@ -2,27 +2,24 @@ import { setMaxListeners } from 'node:events'
 import type { QuerySession } from '../coordinator/query/stream/events.ts'
 import { clientApp } from '../readmodels/queries/client-app.ts'
 import { DigestComparison } from '../replay/digest-comparison.ts'
-import { differentIn } from '../replay/replay-line.ts'
+import { differentIn } from '../replay/bad-verdicts.ts'
 import { readDigest, REPLAY_SOURCE } from '../replay/replay-source.ts'
-import { openScratch, type ScratchResults } from '../replay/scratch-results.ts'
 import { MirrorQueue, type ShadowPosition } from '../replay/shadow/mirror-queue.ts'
 import { RateLimit } from '../replay/shadow/rate-limit.ts'
 import { shadow } from '../replay/shadow/shadow.ts'
 import { createTally, type Tally } from '../replay/tally.ts'
 import type { CalledServer } from './called-server.ts'
+import { EXIT_DIFFERENT, runComparing, type ComparingDeps } from './comparing-command.ts'
 import { followFinished } from './finished-queries.ts'
 import { openPositionFile } from './position-file.ts'
 import { beginRecord } from './replay-record.ts'
 import { shadowText, writeReports, type ShadowRest } from './replay-reports.ts'
 import { createReplayServer, getterOf, SAME_NAMES } from './replay-servers.ts'
-import { makeScratchFolder } from './scratch-folder.ts'
 import { parseShadowFlags, SHADOW_USAGE, type ShadowFlags } from './shadow-flags.ts'
 import { writeShadowMetrics } from './shadow-metrics.ts'
 import { answeringAgain, patientGet, readLive, withOwnRuns } from './shadow-servers.ts'
-import { openVerdictFile, type VerdictFile } from './verdict-file.ts'
+import type { VerdictFile } from './verdict-file.ts'
 
-const EXIT_DIFFERENT = 1
-const EXIT_COULD_NOT_RUN = 2
 /** How often the position is saved while no statement begins, milliseconds. */
 const SAVED_EACH_MS = 1000
 const METRICS_EACH_MS = 10_000
@@ -37,37 +34,14 @@ export async function shadowCommand(argv: readonly string[]): Promise<number> {
     process.stdout.write(SHADOW_USAGE)
     return 0
   }
-  const stopping = new AbortController()
-  setMaxListeners(0, stopping.signal)
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
-  const folder = makeScratchFolder()
-  try {
-    const scratch = await openScratch(folder.path)
-    const lines = openVerdictFile(options.json)
-    try {
-      const { tally, queue } = await run(options, { scratch, lines, stopping: stopping.signal })
-      const rest = restOf(queue)
-      process.stdout.write(shadowText(tally, rest))
-      writeReports(options, { from: options.from.url, to: options.to.url }, tally, rest)
-      return differentIn(tally.counts) > 0 ? EXIT_DIFFERENT : 0
-    } finally {
-      lines.close()
-      scratch.close()
-      for (const server of [options.from, options.to]) server.http.close()
-    }
-  } catch (error) {
-    process.stderr.write(`quipu: ${(error as Error).message}\n`)
-    return EXIT_COULD_NOT_RUN
-  } finally {
-    folder.remove()
-  }
-}
-
-interface ShadowDeps {
-  readonly scratch: ScratchResults
-  readonly lines: VerdictFile
-  /** Aborts when the user interrupts the command. */
-  readonly stopping: AbortSignal
+  const { from, to } = options
+  return runComparing(options.json, [from, to], async (deps) => {
+    const { tally, queue } = await run(options, deps)
+    const rest = restOf(queue)
+    process.stdout.write(shadowText(tally, rest))
+    writeReports(options, { from: from.url, to: to.url }, tally, rest)
+    return differentIn(tally.counts) > 0 ? EXIT_DIFFERENT : 0
+  })
 }
 
 interface ShadowRun {
@@ -76,7 +50,7 @@ interface ShadowRun {
 }
 
 /** @throws Error with one line if the primary does not record the shadow, or if no statement can run */
-async function run(options: ShadowFlags, deps: ShadowDeps): Promise<ShadowRun> {
+async function run(options: ShadowFlags, deps: ComparingDeps): Promise<ShadowRun> {
   const { from, to } = options
   const tally = createTally()
   const file = openPositionFile(options.json === undefined ? undefined : `${options.json}.position`, {
@@ -128,7 +102,7 @@ async function continued(position: ShadowPosition, lines: VerdictFile, tally: Ta
 /** Follows and mirrors until the duration is over or the user interrupts the command. */
 async function mirror(
   options: ShadowFlags,
-  { scratch, lines, stopping }: ShadowDeps,
+  { scratch, lines, stopping }: ComparingDeps,
   { tally, queue }: ShadowRun,
   save: () => void,
 ): Promise<void> {

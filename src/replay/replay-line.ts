@@ -35,11 +35,3 @@ export type ReplayLine = z.infer<typeof replayLineSchema>
 export type VerdictName = ReplayVerdict['verdict']
 /** How many statements got each verdict. Verdicts without any are absent. */
 export type VerdictCounts = Readonly<Partial<Record<VerdictName, number>>>
-
-/** Verdicts that mean that the two sides differ. */
-export const BAD_VERDICTS: readonly VerdictName[] = ['DIFFERENT', 'FAILED_THERE', 'FAILED_HERE']
-
-/** How many statements have a verdict that means that the sides differ. */
-export function differentIn(counts: VerdictCounts): number {
-  return BAD_VERDICTS.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
-}

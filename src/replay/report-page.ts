@@ -1,6 +1,7 @@
 import { element, writeDocument, type PageElement, type PagePart } from '../shared/page-elements.ts'
 import { outcomeText } from './outcome-text.ts'
-import { differentIn, type ReplayLine, type VerdictName } from './replay-line.ts'
+import { differentIn } from './bad-verdicts.ts'
+import type { ReplayLine, VerdictName } from './replay-line.ts'
 import type { Tally } from './tally.ts'
 
 export interface Report {

@@ -1,3 +1,4 @@
+import { BAD_VERDICTS } from '../../../../src/replay/bad-verdicts.ts'
 import { outcomeText } from '../../../../src/replay/outcome-text.ts'
 import type { ReplayLine } from '../../../../src/replay/replay-line.ts'
 
@@ -27,8 +28,6 @@ export interface VerdictFilter {
 
 /** The most lines that the page holds. */
 export const MOST_LINES = 1000
-
-const BAD: ReadonlySet<string> = new Set(['DIFFERENT', 'FAILED_THERE', 'FAILED_HERE'])
 
 /** Reads a file of `quipu replay --json` or `quipu shadow --json`. The memory does not depend on the size of the file. */
 export async function readVerdicts(file: Blob, filter: VerdictFilter): Promise<ReadVerdicts> {
@@ -85,7 +84,8 @@ function outcomeOf(line: ReplayLine): string {
 }
 
 function matches({ line, outcome }: ShownVerdict, { verdict, text }: VerdictFilter): boolean {
-  if (verdict === 'BAD' ? !BAD.has(line.verdict) : verdict !== '' && line.verdict !== verdict) return false
+  if (verdict === 'BAD' ? !BAD_VERDICTS.includes(line.verdict) : verdict !== '' && line.verdict !== verdict)
+    return false
   if (text === '') return true
   const { queryId, thereQueryId, user, app, fingerprint, sql } = line
   const searched = [queryId, thereQueryId, user, app, fingerprint, sql, outcome].join('\n').toLowerCase()
