@@ -194,7 +194,8 @@ async function seriesOf(panel, box, inner) {
 async function tableOf(panel, box) {
   const sql = panel.targets[0].rawSql
     .replaceAll(/\$__timeFilter\(([^)]+)\)/g, "$1 > now() - interval '1 hour'")
-    .replaceAll(/\$\{?user\}?/g, 'bench')
+    .replaceAll('${user:sqlstring}', "'bench'")
+    .replaceAll('${table:sqlstring}', "'%'")
   const { rows, fields } = await database.query(sql)
   const width = box.w / fields.length
   const cut = (value) => {

@@ -1,5 +1,7 @@
+import { access } from './access.ts'
 import { audit } from './audit.ts'
 import { clusters } from './clusters.ts'
+import { cost } from './cost.ts'
 import { toGrafana } from './grafana.ts'
 import { log } from './log.ts'
 import { overview } from './overview.ts'
@@ -19,6 +21,8 @@ export const dashboards: readonly DashboardSpec[] = [
   log,
   runtime,
   audit,
+  access,
+  cost,
 ]
 
 /** Text of every generated file, by its path below `dashboards/`. */

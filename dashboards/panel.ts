@@ -54,6 +54,8 @@ export const dashboardNames = [
   'log',
   'runtime',
   'audit',
+  'access',
+  'cost',
 ] as const
 export type DashboardName = (typeof dashboardNames)[number]
 

@@ -1,7 +1,7 @@
 import type { TablePanel } from './panel.ts'
 
 /*
- * Rows of the read models: schema `m`, which rebuilds switch. `$__timeFilter` is Grafana's.
+ * Rows of the read models: schema `m`, which rebuilds switch. `$__timeFilter` and `sqlstring`, which quotes a text, are Grafana's.
  */
 
 const ROWS = 50
@@ -87,7 +87,7 @@ export const oneUser: TablePanel = {
   title: 'Statements of $user',
   description: 'Statements of one user, latest first.',
   sql: `select ${columns}
-from m.queries where $__timeFilter(created_at) and user_name = '$user'
+from m.queries where $__timeFilter(created_at) and user_name = \${user:sqlstring}
 order by created_at desc limit ${ROWS}`,
   units,
   leadsTo: ['query', 'trace'],

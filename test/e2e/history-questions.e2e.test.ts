@@ -1,7 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { historyTables } from '../../src/readmodels/history/tables.ts'
+import { embeddedConnection } from '../support/embedded-connection.ts'
+import { panelSql, tablePanel } from '../support/panels.ts'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 import { run, trinoHeaders, type Ran } from '../support/statement-client.ts'
 
@@ -146,6 +149,46 @@ describe('The questions of docs/questions.md', () => {
       const { error, columns: shown } = await as('auditor', `SELECT * FROM system.history.${name}`)
       expect([name, error]).toEqual([name, undefined])
       expect([name, Object.fromEntries(shown!.map((column) => [column.name, column.type]))]).toEqual([name, columns])
+    }
+  })
+  it('have the same answers on the dashboards cost and access', async () => {
+    const client = new pg.Client(embeddedConnection(join(folder.path, 'data')))
+    await client.connect()
+    try {
+      const panel = async (dashboard: string, title: string): Promise<Record<string, unknown>[]> => {
+        const { sql } = tablePanel(dashboard, title)
+        return (await client.query<Record<string, unknown>>(panelSql(sql, { table: 'sal%' }))).rows
+      }
+      const { rows } = await as(
+        'auditor',
+        `SELECT count(*), sum(cost), max(currency) FROM system.history.queries WHERE user = 'bob'`,
+      )
+      const [queries, cost, currency] = rows[0] as [number, number, string]
+      const byUser = await panel('cost', 'Cost by user')
+      const bob = byUser.find(({ user_name }) => user_name === 'bob')!
+      expect(bob).toMatchObject({ queries: String(queries), currency })
+      expect(bob['cost']).toBeCloseTo(cost, 6)
+      const byApp = await panel('cost', 'Cost by app and object')
+      expect(byApp.map(({ app, app_object }) => [app, app_object]).sort()).toEqual([
+        ['dbt', 'model.shop.sales'],
+        ['metabase', 'dashboard:5/card:12'],
+      ])
+      const byTable = await panel('cost', 'Cost by table')
+      expect(byTable.find(({ table_name }) => table_name === 'sales')).toMatchObject({ queries: '4' })
+      const readers = await panel('access', 'Readers of tables like $table')
+      expect(readers.map(({ user_name, via, queries: read }) => [user_name, via, read])).toEqual([
+        ['bob', 'DIRECT', '3'],
+        ['carol', '["memory.default.dear"]', '1'],
+      ])
+      const fresh = await panel('access', 'New readers of tables like $table')
+      expect(fresh.map(({ user_name }) => user_name).sort()).toEqual(['bob', 'carol'])
+      const idle = await panel('access', 'Tables by last read, the oldest first')
+      expect(idle[0]).toMatchObject({ table_name: 'idle', last_read: null })
+      const shapes = await panel('cost', 'Statements that a cache could save')
+      const repeated = shapes.find(({ statement }) => String(statement).includes('max(price)'))!
+      expect(repeated['cacheable']).toBeGreaterThan(0)
+    } finally {
+      await client.end()
     }
   })
 })

@@ -1,4 +1,5 @@
 import { dashboards } from '../../dashboards/files.ts'
+import type { TablePanel } from '../../dashboards/panel.ts'
 import type { RunningPrometheus } from './prometheus.ts'
 import { waitUntil } from './quipu-process.ts'
 
@@ -23,5 +24,23 @@ export function panelShows(
       return false
     },
     120_000,
+  )
+}
+
+/** The table with this title of a dashboard. */
+export function tablePanel(dashboard: string, title: string): TablePanel {
+  const panel = dashboards.find((spec) => spec.name === dashboard)?.panels.find((one) => one.title === title)
+  if (panel?.kind !== 'table') throw new Error(`${dashboard} has no table '${title}'`)
+  return panel
+}
+
+/**
+ * The SQL of a table as Grafana sends it for the last hour.
+ * @param variables the texts of the dashboard's variables
+ */
+export function panelSql(sql: string, variables: Readonly<Record<string, string>>): string {
+  return Object.entries(variables).reduce(
+    (text, [name, value]) => text.replaceAll(`\${${name}:sqlstring}`, `'${value.replaceAll("'", "''")}'`),
+    sql.replaceAll(/\$__timeFilter\(([^)]*)\)/g, "$1 between now() - interval '1 hour' and now()"),
   )
 }
