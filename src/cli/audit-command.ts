@@ -1,16 +1,19 @@
 import { loadConfig, type Config } from '../config/load-config.ts'
 import type { Finding } from '../events/audit/finding.ts'
-import { recordAuditRun } from '../readmodels/audit/audit-runs.ts'
+import { countedByKind, recordAuditRun } from '../readmodels/audit/audit-runs.ts'
 import { verifyLog, type AuditSummary } from '../readmodels/audit/verify-log.ts'
+import { systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { readAnchorFiles } from '../processes/event-log/anchor-export.ts'
 import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
 import { archivesOf } from '../processes/event-log/archives-of.ts'
 import { queryArchiveFolder } from '../processes/event-log/query-archive-of.ts'
+import { sendToWriter } from '../processes/event-log/with-writer.ts'
 import { believedKeys } from './believed-keys.ts'
 import { filesOf, splitFlags } from './command-flags.ts'
-import { openForCommand } from './open-for-command.ts'
+import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu audit verify [options] [settings]
 
@@ -71,6 +74,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
     findings.push(finding)
     process.stdout.write(json ? `${jsonOf(finding)}\n` : `${lineOf(finding)}\n`)
   }
+  const began = systemClock.monotonicMs()
   const summary = await openForCommand(config, async (parts) => {
     const { store, partitions } = await parts.records()
     const log = flags['read-models'] === true ? await parts.log() : undefined
@@ -92,10 +96,35 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
         `quipu: the metrics do not count this audit, because it could not be stored: ${String(error)}\n`,
       ),
     )
+    await reportAudit(parts, findings, report, Math.round(systemClock.monotonicMs() - began))
     return report
   })
   process.stdout.write(json ? `${JSON.stringify({ summary })}\n` : `${textOf(summary)}\n`)
   return summary.findings > 0 ? FOUND : 0
+}
+
+/**
+ * Lets the coordinator that writes the log record LogVerified. Without a running coordinator the log stays as it is: an
+ * audit must not change the log that it checks.
+ */
+async function reportAudit(
+  { config, databaseUrl, log: openLog }: CommandParts,
+  findings: readonly Finding[],
+  { records, events, queries, open, tables, periods, anchors, signatures }: AuditSummary,
+  milliseconds: number,
+): Promise<void> {
+  const figures = { records, events, queries, open, tables, periods, anchors, signatures, milliseconds }
+  try {
+    const send = await sendToWriter({ log: await openLog(), config, databaseUrl })
+    const answer = await send?.('/v1/system/verified', {
+      by: userName(),
+      findings: countedByKind(findings),
+      ...figures,
+    })
+    if (answer && answer.status >= 300) throw new Error(`the coordinator answered ${answer.status}`)
+  } catch (error) {
+    process.stderr.write(`quipu: the audit could not be recorded in the event log: ${(error as Error).message}\n`)
+  }
 }
 
 async function anchorsOf(config: Config, named: readonly string[] | undefined) {

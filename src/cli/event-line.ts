@@ -63,6 +63,8 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
     `${queryId} ${how} by ${nameOf({ user: by, originalUser })}${remoteAddress === undefined ? '' : ` from ${remoteAddress}`}${message === undefined ? '' : `: ${message}`}`,
   ProjectionRebuilt: ({ events, milliseconds, stream, by, remoteAddress }) =>
     `${stream === undefined ? '' : `${stream}, `}${counted(events, 'event')} in ${milliseconds} ms${byUser({ user: by, remoteAddress })}`,
+  LogVerified: ({ findings, events, by, remoteAddress }) =>
+    `${found(findings)} in ${counted(events, 'event')}${byUser({ user: by, remoteAddress })}`,
   FileTaken: ({ file, digest, before, entries, occasion }) =>
     `${file} ${digest.slice(0, 12)}${before === undefined || before === digest ? '' : ` instead of ${before.slice(0, 12)}`}${entries === undefined ? '' : `, ${counted(entries, 'rule')}`}, ${occasion}`,
   FileKept: ({ digest, part, parts }) => `${digest.slice(0, 12)}, part ${part} of ${parts}`,
@@ -148,6 +150,12 @@ function tableNames(tables: DataOf<'QueryPlanned'>['tables']): string {
 /** Offsets of each log partition. */
 function rangeOf(from: readonly string[], to: readonly { readonly offset: string }[]): string {
   return from.map((first, partition) => `${first}-${to[partition]?.offset ?? ''}`).join(' ')
+}
+
+/** How many findings an audit had, by kind. */
+function found(findings: DataOf<'LogVerified'>['findings']): string {
+  const kinds = Object.entries(findings).map(([kind, count]) => `${count} ${kind}`)
+  return kinds.length === 0 ? 'nothing found' : `${kinds.join(', ')} found`
 }
 
 function counted(count: number, what: string): string {

@@ -22,6 +22,7 @@ interface Endpoint {
 /** Endpoints that the OpenAPI document does not list: those for programs of the cluster and for browsers. */
 const internal: readonly Endpoint[] = [
   { method: 'POST', path: '/v1/system/rebuilt', query: [] },
+  { method: 'POST', path: '/v1/system/verified', query: [] },
   { method: 'POST', path: '/v1/query/{queryId}/forget', query: [] },
   { method: 'DELETE', path: '/v1/task', query: [] },
   { method: 'GET', path: '/ui', query: [] },

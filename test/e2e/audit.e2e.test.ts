@@ -4,6 +4,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { AuditInfo } from '../../src/protocol/audit/audit-info.ts'
 import { embeddedConnection } from '../support/embedded-connection.ts'
 import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { run } from '../support/statement-client.ts'
@@ -134,6 +135,11 @@ it(
     expect(verified.stderr).toBe('')
     expect(JSON.parse(verified.stdout)).toMatchObject({ summary: { findings: 0, open: 0, tables: 10 } })
     expect(verified.code).toBe(0)
+    expect(await firstReported('LogVerified')).toMatchObject({ findings: {}, by: expect.any(String), tables: 10 })
+    const record = (await (await fetch(`${url}/v1/audit`)).json()) as AuditInfo
+    expect(record.audits).toEqual([expect.objectContaining({ findings: {}, tables: 10, open: 0 })])
+    expect(record.anchors[0]).toMatchObject({ key: record.keys[0]!.key, number: record.anchors.length })
+    expect((await fetch(`${url}/v1/system/verified`, { method: 'POST', body: '{}' })).status).toBe(401)
 
     quipu.signal('SIGTERM')
     expect((await quipu.exit).code).toBe(0)

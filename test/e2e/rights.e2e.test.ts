@@ -146,6 +146,8 @@ const rights: Readonly<Record<string, Right>> = {
   'POST /v1/replay': 'execute',
   'PUT /v1/replay/{replayId}': 'execute',
   'POST /v1/system/rebuilt': 'cluster',
+  'POST /v1/system/verified': 'cluster',
+  'GET /v1/audit': 'system',
   'POST /v1/system/sightings': 'coordinators',
   'POST /v1/system/anchor-key': 'coordinators',
   'GET /v1/resourceGroupState': 'system',
@@ -393,6 +395,7 @@ const BODIES: Readonly<Record<string, string>> = {
   'PUT /v1/cluster/{name}/state': '{"state":"DRAINING","by":"somebody"}',
   'PUT /v1/node/{nodeId}/state': '{"state":"SHUTTING_DOWN","by":"somebody"}',
   'POST /v1/system/rebuilt': '{}',
+  'POST /v1/system/verified': '{}',
   'POST /v1/replay': JSON.stringify({
     mode: 'run',
     baseline: 'http://one',

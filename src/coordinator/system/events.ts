@@ -323,6 +323,22 @@ export const systemEventSchemas = {
   AnchorKeyVouched: anchorKeySchema.describe(
     'A coordinator introduces its key for anchors, or the key of another coordinator',
   ),
+  LogVerified: z
+    .object({
+      by: z.string().describe('User of the operating system who ran the audit'),
+      remoteAddress: z.string().optional(),
+      findings: z.record(z.string(), z.number().int().min(1)).describe('Number of findings by kind; empty: none'),
+      records: z.number().int().min(0).describe('Number of records that were read'),
+      events: z.number().int().min(0).describe('Number of valid records'),
+      queries: z.number().int().min(0),
+      open: z.number().int().min(0).describe('Number of queries without an end, of the newest epoch'),
+      anchors: z.number().int().min(0),
+      signatures: z.number().int().min(0).describe('Number of anchors whose signature was verified; 0 without a key'),
+      periods: z.number().int().min(0).describe('Number of archived periods whose files were read'),
+      tables: z.number().int().min(0).describe('Number of tables of the read models that were compared with the log'),
+      milliseconds: z.number().min(0),
+    })
+    .describe('`quipu audit verify` ran while a coordinator wrote the log; the command reports its result'),
   LogArchived: periodSchema
     .extend({
       anchor: z.number().int().describe('Number of the anchor that signs its end'),
@@ -384,6 +400,7 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   ReplayEnded: 1,
   LogAnchored: 1,
   AnchorKeyVouched: 1,
+  LogVerified: 1,
   LogArchived: 1,
   LogDropped: 1,
   LogContinued: 1,

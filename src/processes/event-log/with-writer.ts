@@ -12,28 +12,49 @@ import { askServer, createHttpClient, type ServerAnswer } from '../../shared/htt
 import { createServerTrust } from '../../shared/server-trust.ts'
 import { version } from '../../shared/version.ts'
 
+/** Sends a request to the coordinator that writes the log. */
+export type SendToWriter = (path: string, body: unknown, method?: 'PUT' | 'GET') => Promise<ServerAnswer>
+
 export interface WriterWork<T> {
   /** Asks the coordinator that writes the log to do the work. */
-  readonly ask: (send: (path: string, body: unknown, method?: 'PUT' | 'GET') => Promise<ServerAnswer>) => Promise<T>
+  readonly ask: (send: SendToWriter) => Promise<T>
   /** Used if no coordinator runs: this process writes the log for a moment. */
   readonly write: (journal: SystemJournal, epoch: number) => Promise<T>
+}
+
+/** The log of a command, opened, and its settings. */
+interface CommandLog {
+  readonly log: StreamReader & EventAppender & WriterClaim
+  readonly config: Config
+  readonly databaseUrl: string
 }
 
 const ANSWER_TIMEOUT_MS = 60_000
 
 /**
  * Lets the process that may write the log do something: the running coordinator, else this process.
- * @param log opened
  * @throws ExitError 69 when the coordinator cannot be asked: it may be alive, and must not be fenced for this
  */
-export async function withWriter<T>(
-  {
-    log,
-    config,
-    databaseUrl,
-  }: { log: StreamReader & EventAppender & WriterClaim; config: Config; databaseUrl: string },
-  work: WriterWork<T>,
-): Promise<T> {
+export async function withWriter<T>(parts: CommandLog, work: WriterWork<T>): Promise<T> {
+  const { log } = parts
+  const send = await sendToWriter(parts)
+  if (send) return work.ask(send)
+  let epoch
+  try {
+    epoch = await log.claim({ address: VISITOR_ADDRESS, version })
+  } catch (error) {
+    if (error instanceof Fenced) throw new ExitError(exitCodes.dependency, 'A coordinator is starting: try again')
+    throw error
+  }
+  return work.write(createSystemJournal(log, systemClock), epoch)
+}
+
+/**
+ * Finds the coordinator that writes the log.
+ * @returns undefined if none runs
+ * @throws ExitError 69 when it does not answer, or its certificate cannot be verified
+ */
+export async function sendToWriter({ log, config, databaseUrl }: CommandLog): Promise<SendToWriter | undefined> {
   const http = createHttpClient(createServerTrust(config), { keepAlive: false })
   const last = await findWriter(log, await beforeLastEpoch({ connectionString: databaseUrl }), http)
   if (last?.answers === 'unverified')
@@ -46,27 +67,17 @@ export async function withWriter<T>(
       exitCodes.dependency,
       `The coordinator at ${last.address} was the last writer of the event log and does not answer: start it again`,
     )
-  if (last?.answers === 'writes') {
-    const bearer = internalBearer(loadClusterSecret(config.dataDir, config.sharedSecret))
-    return work.ask((path, body, method) =>
-      askServer(http, last.address, path, {
-        method: method ?? 'POST',
-        headers: {
-          authorization: `Bearer ${bearer}`,
-          accept: 'application/json',
-          'content-type': 'application/json',
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-      }),
-    )
-  }
-  let epoch
-  try {
-    epoch = await log.claim({ address: VISITOR_ADDRESS, version })
-  } catch (error) {
-    if (error instanceof Fenced) throw new ExitError(exitCodes.dependency, 'A coordinator is starting: try again')
-    throw error
-  }
-  return work.write(createSystemJournal(log, systemClock), epoch)
+  if (last?.answers !== 'writes') return undefined
+  const bearer = internalBearer(loadClusterSecret(config.dataDir, config.sharedSecret))
+  return (path, body, method) =>
+    askServer(http, last.address, path, {
+      method: method ?? 'POST',
+      headers: {
+        authorization: `Bearer ${bearer}`,
+        accept: 'application/json',
+        'content-type': 'application/json',
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+    })
 }

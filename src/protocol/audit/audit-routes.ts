@@ -8,11 +8,14 @@ import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { keyNeeded } from '../task/internal-request.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
+import { auditReportSchema, type AuditReport } from './audit-info.ts'
 
 export interface AuditRoutesDeps extends AdministratorDeps {
   /** Resolves when the read models have forgotten the query too. @throws HttpProblem 409 where the log cannot forget */
   readonly forget: (queryId: QueryId, administrator: Administrator) => Promise<ForgetOutcome>
   readonly rebuilt: (rebuilt: RebuiltReport) => Promise<void>
+  /** Resolves when the result of an audit is in the log. */
+  readonly verified: (report: AuditReport & Pick<Administrator, 'remoteAddress'>) => Promise<void>
   readonly onError?: (error: unknown) => void
 }
 
@@ -29,7 +32,7 @@ type RebuiltReport = Readonly<z.infer<typeof rebuiltBody>> & Pick<Administrator,
 
 /**
  * Routes of the coordinator that writes the log: `/v1/query/{queryId}/forget`, for commands and for users with the
- * right to it, and `/v1/system/rebuilt`, for commands.
+ * right to it, and `/v1/system/rebuilt` and `/v1/system/verified`, for commands.
  */
 export function createAuditRoutes(deps: AuditRoutesDeps): Router {
   const router = resourceRouter()
@@ -58,6 +61,18 @@ export function createAuditRoutes(deps: AuditRoutesDeps): Router {
       const remoteAddress = remoteAddressOf(request)
       await deps.rebuilt({
         ...(await bodyOf(request, rebuiltBody)),
+        ...(remoteAddress !== undefined && { remoteAddress }),
+      })
+      response.writeHead(204, { 'cache-control': 'no-store' }).end()
+    },
+  })
+
+  resource(router, '/v1/system/verified', {
+    async POST(request, response) {
+      if (!deps.isInternal(request)) throw keyNeeded()
+      const remoteAddress = remoteAddressOf(request)
+      await deps.verified({
+        ...(await bodyOf(request, auditReportSchema)),
         ...(remoteAddress !== undefined && { remoteAddress }),
       })
       response.writeHead(204, { 'cache-control': 'no-store' }).end()

@@ -98,8 +98,11 @@ export function routeOf(path: string): string {
     case 'replay':
       return parts.length <= 2 ? '/v1/replay' : '/v1/replay/{replayId}'
     case 'system':
-      return ['rebuilt', 'sightings', 'anchor-key'].includes(parts[2] ?? '') ? `/v1/system/${parts[2]}` : 'other'
+      return ['rebuilt', 'verified', 'sightings', 'anchor-key'].includes(parts[2] ?? '')
+        ? `/v1/system/${parts[2]}`
+        : 'other'
     case 'resourceGroupState':
+    case 'audit':
     case 'node':
     case 'info':
     case 'status':

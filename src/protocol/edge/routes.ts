@@ -24,6 +24,8 @@ export const routes = {
   '/v1/system/sightings': ['POST'],
   '/v1/system/anchor-key': ['POST'],
   '/v1/system/rebuilt': ['POST'],
+  '/v1/system/verified': ['POST'],
+  '/v1/audit': ['GET'],
   '/v1/replay': ['POST'],
   '/v1/replay/{replayId}': ['PUT'],
   '/v1/resourceGroupState': ['GET'],

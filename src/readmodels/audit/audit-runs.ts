@@ -4,8 +4,7 @@ import type { QueryRows } from '../../events/projection.ts'
 
 /** Stores the number of an audit's findings by kind, for the coordinator's metrics. */
 export async function recordAuditRun(database: pg.ClientConfig, findings: readonly Finding[]): Promise<void> {
-  const counts: Partial<Record<FindingKind, number>> = {}
-  for (const { kind } of findings) counts[kind] = (counts[kind] ?? 0) + 1
+  const counts = countedByKind(findings)
   const client = new pg.Client(database)
   await client.connect()
   try {
@@ -13,6 +12,13 @@ export async function recordAuditRun(database: pg.ClientConfig, findings: readon
   } finally {
     await client.end()
   }
+}
+
+/** The number of findings by kind; kinds without findings are absent. */
+export function countedByKind(findings: readonly Finding[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { kind } of findings) counts[kind] = (counts[kind] ?? 0) + 1
+  return counts
 }
 
 export interface AuditRuns {

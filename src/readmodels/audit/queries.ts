@@ -12,12 +12,18 @@ export interface StoredAnchor {
 
 /** The last anchor of a log in the read models; wait for a barrier first. */
 export async function readLastAnchor(query: QueryRows, logId: string): Promise<StoredAnchor | undefined> {
+  const [last] = await readLastAnchors(query, logId, 1)
+  return last
+}
+
+/** The last anchors of a log, the newest first; wait for a barrier first. */
+export async function readLastAnchors(query: QueryRows, logId: string, limit: number): Promise<StoredAnchor[]> {
   const rows = await query(
     `select details, at from audit_log where kind = 'LogAnchored' and details->>'logId' = $1
-     order by at desc, sequence desc limit 1`,
-    [logId],
+     order by at desc, sequence desc limit $2`,
+    [logId, limit],
   )
-  return rows[0] && toAnchor(rows[0])
+  return rows.map(toAnchor)
 }
 
 /** The first anchors of a log with a number above a given one. */

@@ -1,3 +1,4 @@
+import { auditInfoSchema, auditReportSchema } from '../../audit/audit-info.ts'
 import { introducedKeySchema, keyIntroductionSchema } from '../../../coordinator/system/key-introductions.ts'
 import { announcementSchema, taskUpdateSchema } from '../../../execution/api/task.ts'
 import { rememberedSchema, sightingReportSchema } from '../../relay/sighting-report.ts'
@@ -24,6 +25,8 @@ export const namedSchemas = {
   ResultDigest: recordedDigestSchema,
   ReplayBeginning: replayBeginningSchema,
   ReplayReport: replayReportSchema,
+  AuditReport: auditReportSchema,
+  AuditInfo: auditInfoSchema,
   QueryListItem: wire.queryListItemSchema,
   TotalsInfo: wire.totalsInfoSchema,
   QueryInfo: wire.queryInfoSchema,

@@ -56,6 +56,28 @@ export const serverOperations = {
       },
     },
   },
+  '/v1/system/verified': {
+    post: {
+      summary: 'The command that verified the event log reports its result',
+      security: internal,
+      requestBody: { required: true, content: { 'application/json': { schema: ref('AuditReport') } } },
+      responses: {
+        204: nothing('Recorded'),
+        400: problemOf('The body is not a report of an audit'),
+        401: problemOf('The request has no cluster secret'),
+      },
+    },
+  },
+  '/v1/audit': {
+    get: {
+      summary: 'The last audits of the event log and their results, its last anchors, and the keys of anchors',
+      responses: {
+        200: json('Audits, anchors and keys', ref('AuditInfo')),
+        403: problemOf('The user may not read system information'),
+        503: problemOf('The history cannot be read'),
+      },
+    },
+  },
   '/v1/replay': {
     post: {
       summary: 'Record that a replay begins, before its first statement runs',
