@@ -17,6 +17,7 @@ export function appBaseOf(base: CoordinatorBase, life: Pick<ChildLife, 'restarts
     bearer,
     replayKey: deriveKey(base.secret, 'replays'),
     read,
+    prices: base.access.prices,
     stored: createStoredQueries(read, base.archiveOf(logId)),
     meters: telemetry.meters,
     spans: telemetry.spans,

@@ -22,6 +22,7 @@ import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { setCaller } from '../../protocol/access/caller.ts'
 import { createFiguresGuard } from '../../protocol/access/system-information.ts'
+import { createAuditRecordRoutes } from '../../protocol/audit/audit-record-routes.ts'
 import { createAuditRoutes } from '../../protocol/audit/audit-routes.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { HttpProblem } from '../../protocol/edge/problem.ts'
@@ -38,6 +39,7 @@ import { createDrainRoutes } from '../../protocol/node/drain-routes.ts'
 import { createNodeRoutes } from '../../protocol/node/node-routes.ts'
 import { boundReads } from '../../protocol/query/bound-reads.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
+import type { Prices } from '../../readmodels/history/prices.ts'
 import type { StoredQueries } from '../../readmodels/queries/stored-queries.ts'
 import { createQueryRoutes } from '../../protocol/query/query-routes.ts'
 import { createReplayRoutes } from '../../protocol/replay/replay-routes.ts'
@@ -72,6 +74,8 @@ export interface AppBase {
   readonly logId: string
   /** Queries in the read models, and queries that were moved to archive files. */
   readonly stored: StoredQueries
+  /** The prices in force; undefined without a file of prices. */
+  readonly prices: (() => Prices) | undefined
   readonly bearer: string
   /** Key of the ids of replays. */
   readonly replayKey: Buffer
@@ -163,6 +167,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   if (role.writing) app.use(groupRoutes(parts, role.writing, asking))
   if (role.writing) app.use(clusterRoutes(parts, role.writing, asking))
   if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
+  app.use(auditRecordRoutes(parts, asking))
   if (role.writing) app.use(replayRoutes(parts, role.writing, asking))
   if (role.writing) app.use(erasureRoutes(parts, role.writing, asking))
   if (role.writing) app.use(sightingRoutes(parts, role.writing))
@@ -280,6 +285,19 @@ function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
     ...asking,
     forget,
     rebuilt: async (rebuilt) => void (await journal.record('ProjectionRebuilt', rebuilt)),
+    verified: async (report) => void (await journal.record('LogVerified', report)),
+    onError: base.onError,
+  })
+}
+
+function auditRecordRoutes({ base, role }: CoordinatorAppParts, { identify, authorize }: Asking): Router {
+  return createAuditRecordRoutes({
+    read: base.read,
+    projection: role.projection,
+    ownWritesWaitMs: base.config.timeouts.ownWritesWaitMs,
+    logId: () => base.logId,
+    identify,
+    authorize,
     onError: base.onError,
   })
 }
@@ -312,6 +330,7 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
     baseUri: baseUri,
     clock: base.clock,
     logId: () => base.logId,
+    prices: base.prices,
     ownWritesWaitMs: timeouts.ownWritesWaitMs,
     onError: base.onError,
   })

@@ -389,8 +389,19 @@ const behindFields = {
 
 const errorCode = z.looseObject({ code: z.int(), name: z.string(), type: z.string() })
 
+/** Absent without prices for the time of the query. */
+const costFields = {
+  cost: z
+    .number()
+    .min(0)
+    .optional()
+    .describe('By the prices of the configuration: CPU, bytes read, hours of a cluster'),
+  currency: z.string().optional().describe('Currency of `cost`'),
+}
+
 export const queryListItemSchema = z.looseObject({
   queryId: z.string(),
+  ...costFields,
   session,
   state: queryState,
   self: uri,
@@ -418,6 +429,7 @@ const totalFigures = {
   rawInputDataSize: dataSize,
   outputPositions: count,
   outputDataSize: dataSize,
+  ...costFields,
 }
 
 export const totalsInfoSchema = z.looseObject({
@@ -510,6 +522,7 @@ const queryRoute = z.looseObject({
 
 export const queryInfoSchema = z.looseObject({
   queryId: z.string(),
+  ...costFields,
   session: session.extend(sessionDetails),
   state: queryState,
   self: uri,

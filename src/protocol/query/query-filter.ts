@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { KnownQuery } from '../../coordinator/query/stream/state.ts'
-import type { FilteredTable, QueryFilter } from '../../readmodels/queries/queries.ts'
+import type { QueryFilter } from '../../readmodels/queries/queries.ts'
+import { parseTableName, type QualifiedTable } from '../../shared/table-name.ts'
 import { queryStates } from './query-states.ts'
 import { storableTime } from './storable-time.ts'
 
@@ -13,14 +14,10 @@ const time = z.iso
   .refine((text) => text !== undefined, 'is not an ISO 8601 time')
 
 /** `catalog.schema.table`; a name with a dot is in double quotes. */
-const table = searched.transform((text, context): FilteredTable => {
-  const parts = [...text.matchAll(/(?:^|(?!^)\.)(?:"((?:[^"]|"")*)"|([^".]+))/gy)]
-  const names = parts.map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain!.toLowerCase())
-  const length = parts.reduce((sum, [part]) => sum + part.length, 0)
-  if (names.length !== 3 || length !== text.length)
-    context.addIssue({ code: 'custom', message: 'is not a name of the form catalog.schema.table' })
-  const [catalog = '', schema = '', name = ''] = names
-  return { catalog, schema, table: name }
+const table = searched.transform((text, context): QualifiedTable => {
+  const name = parseTableName(text)
+  if (!name) context.addIssue({ code: 'custom', message: 'is not a name of the form catalog.schema.table' })
+  return name ?? { catalog: '', schema: '', table: '' }
 })
 
 /** Parameters that choose queries; all of them must hold. */
@@ -83,10 +80,7 @@ function defined<K extends string>(values: Readonly<Record<K, string | undefined
 }
 
 /** Whether a query reads or writes a table, or reads a view. */
-export function uses(
-  { planned }: Pick<KnownQuery, 'planned'>,
-  { catalog, schema, table: name }: FilteredTable,
-): boolean {
+export function uses({ planned }: Pick<KnownQuery, 'planned'>, { catalog, schema, table: name }: QualifiedTable): boolean {
   if (!planned) return false
   const views = (planned.views ?? []).map((one) => ({ ...one, table: one.view }))
   return [...planned.tables, ...views].some(

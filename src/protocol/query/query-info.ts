@@ -4,6 +4,7 @@ import type { SeesEnder } from '../../coordinator/query/stream/ending.ts'
 import { isRemote } from '../../coordinator/query/stream/remote-routed.ts'
 import { groupOfQuery, remoteOf, writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
+import { costOf, type Cost, type Prices } from '../../readmodels/history/prices.ts'
 import { clientApp } from '../../readmodels/queries/client-app.ts'
 import { executionStartedAt, fingerprintText } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
@@ -22,6 +23,7 @@ export interface QueryInfoContext {
   /** An event of the query could not be applied: the answer shows the state before it. */
   readonly incomplete?: boolean
   readonly seesEnder: SeesEnder
+  readonly prices?: Prices | undefined
 }
 
 /**
@@ -38,6 +40,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
   const behind = clientApp(created.sql, session)
   return withoutAbsent({
     queryId: query.queryId,
+    ...costNow(view, context),
     session: withoutAbsent({
       queryId: query.queryId,
       user: session.user,
@@ -124,6 +127,18 @@ export function totalsNow({ query, liveStats }: LiveQueryView, now: number): Que
   if (query.kind === 'FINISHED') return query.finished.totals
   if (query.kind === 'FAILED') return query.failed.totals
   return queryTotals(query, liveStats, now)
+}
+
+/** The cost of a query up to a time. */
+function costNow(view: LiveQueryView, { prices, now }: QueryInfoContext): Cost {
+  const { cpuNanos, rawInputBytes, elapsedNanos, queuedNanos } = totalsNow(view, now)
+  return costOf(prices, {
+    createdAt: view.query.createdAt,
+    cpuMs: cpuNanos / 1e6,
+    rawInputBytes,
+    cluster: remoteOf(view.query)?.cluster,
+    ranMs: (elapsedNanos - queuedNanos) / 1e6,
+  })
 }
 
 function queryStats(view: LiveQueryView, now: number): QueryInfo['queryStats'] {

@@ -1,19 +1,21 @@
 import { z } from 'zod'
 import { queryRow } from '../../readmodels/queries/rows.ts'
+import { passesFilter, queryListRow, type QueryFilter, type QueryListRow } from '../../readmodels/queries/queries.ts'
+import type { Prices } from '../../readmodels/history/prices.ts'
 import {
-  compareNewest,
-  passesFilter,
-  queryListRow,
+  cursorOf,
+  NEWEST_FIRST,
+  sortedRows,
   type QueryCursor,
-  type QueryFilter,
-  type QueryListRow,
-} from '../../readmodels/queries/queries.ts'
+  type QueryOrder,
+} from '../../readmodels/queries/query-order.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import type { QueryListItem } from '../info/wire-schemas.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { totalsNow } from './query-info.ts'
+import { costOfRow } from './totals-info.ts'
 import { isQueryId } from '../../shared/ids.ts'
 
 /**
@@ -22,14 +24,22 @@ import { isQueryId } from '../../shared/ids.ts'
  */
 export const LIST_CHARACTERS = 4096
 
+export interface ListContext {
+  /** Scheme, host and port that the client used. */
+  readonly baseUri: string
+  readonly prices?: Prices | undefined
+  /** The query in memory, which knows what it waits for. */
+  readonly live?: LiveQueryView | undefined
+}
+
 /**
  * An element of `GET /v1/query`: the query and its progress, without its stages. `queryTruncated` where the query's own
  * resource has more of the text.
- * @param live the query in memory, which knows what it waits for
  */
-export function queryListItem(row: QueryListRow, baseUri: string, live?: LiveQueryView): QueryListItem {
+export function queryListItem(row: QueryListRow, { baseUri, prices, live }: ListContext): QueryListItem {
   return withoutAbsent({
     queryId: row.query_id,
+    ...costOfRow(prices, row),
     session: withoutAbsent({
       user: row.user_name,
       source: row.source,
@@ -144,32 +154,31 @@ export function overlay(
   limit: number,
 ): QueryListRow[] {
   const inMemory = new Set(live.map((row) => row.query_id))
-  return [...stored.filter((row) => !inMemory.has(row.query_id)), ...live.filter((row) => passesFilter(row, filter))]
-    .sort(compareNewest)
-    .slice(0, limit)
+  const rows = [
+    ...stored.filter((row) => !inMemory.has(row.query_id)),
+    ...live.filter((row) => passesFilter(row, filter)),
+  ]
+  return sortedRows(rows, filter.order ?? NEWEST_FIRST).slice(0, limit)
 }
 
-export function encodeCursor(row: Pick<QueryListRow, 'created_at' | 'query_id'>): string {
-  return Buffer.from(JSON.stringify([row.created_at, row.query_id])).toString('base64url')
+/** The position of a row in a list, as a parameter. */
+export function encodeCursor(row: QueryListRow, order: QueryOrder): string {
+  const { value, queryId } = cursorOf(row, order)
+  return Buffer.from(JSON.stringify([value, queryId])).toString('base64url')
 }
 
 /** A time as rows have it: JavaScript accepts more than the database, which has no year 0. */
 const instant = z.iso.datetime().refine((text) => !text.startsWith('0000'))
 
-/** Reads a cursor. @returns undefined when the text is no cursor of this server */
-export function decodeCursor(text: string): QueryCursor | undefined {
+/** Reads a cursor. @returns undefined when the text is no cursor of this server in a list with this order */
+export function decodeCursor(text: string, { by }: QueryOrder): QueryCursor | undefined {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
     if (!Array.isArray(parsed) || parsed.length !== 2) return undefined
-    const [createdAt, queryId] = parsed as unknown[]
-    if (
-      typeof createdAt !== 'string' ||
-      typeof queryId !== 'string' ||
-      !isQueryId(queryId) ||
-      !instant.safeParse(createdAt).success
-    )
-      return undefined
-    return { createdAt, queryId }
+    const [value, queryId] = parsed as unknown[]
+    if (typeof queryId !== 'string' || !isQueryId(queryId)) return undefined
+    if (by !== 'created') return typeof value === 'number' ? { value, queryId } : undefined
+    return typeof value === 'string' && instant.safeParse(value).success ? { value, queryId } : undefined
   } catch {
     return undefined
   }

@@ -7,6 +7,8 @@ import { querySpans } from '../../coordinator/query/telemetry/query-spans.ts'
 import { isTerminal } from '../../coordinator/query/stream/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
 import { passesFilter } from '../../readmodels/queries/queries.ts'
+import { sortNames, type QueryOrder } from '../../readmodels/queries/query-order.ts'
+import type { Prices } from '../../readmodels/history/prices.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { parseQueryId, type QueryId } from '../../shared/ids.ts'
 import { seenBy } from '../access/seen-queries.ts'
@@ -26,6 +28,8 @@ export interface QueryRoutesDeps extends FindQueryDeps, EndQueryDeps {
   readonly baseUri: (request: Request) => string
   readonly clock: Clock
   readonly logId: () => string
+  /** The prices in force. @default none */
+  readonly prices?: (() => Prices) | undefined
 }
 
 /** Without filters, the list shows ended queries for this long. */
@@ -35,15 +39,21 @@ const MAX_EVENTS = 1000
 
 const limit = (most: number) => z.coerce.number().int().min(1).max(most)
 
-const listParameters = z.object({
-  ...filterParameters,
-  limit: limit(MAX_LIST).default(MAX_LIST),
-  cursor: z
-    .string()
-    .transform((text) => decodeCursor(text))
-    .refine((cursor) => cursor !== undefined, 'is not a cursor of this server')
-    .optional(),
-})
+const listParameters = z
+  .object({
+    ...filterParameters,
+    limit: limit(MAX_LIST).default(MAX_LIST),
+    sort: z.enum(sortNames).default('created'),
+    order: z.enum(['asc', 'desc']).default('desc'),
+    cursor: z.string().optional(),
+  })
+  .transform(({ sort, order: direction, cursor: text, ...rest }, context) => {
+    const order: QueryOrder = { by: sort, descending: direction === 'desc' }
+    const cursor = text === undefined ? undefined : decodeCursor(text, order)
+    if (text !== undefined && !cursor)
+      context.addIssue({ code: 'custom', message: 'is not a cursor of this server and order', path: ['cursor'] })
+    return { ...rest, order, cursor }
+  })
 
 const totalsParameters = z.object(filterParameters)
 
@@ -86,18 +96,19 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
 
   resource(router, '/v1/query', {
     async GET(request, response) {
-      const { limit: most, cursor, ...wanted } = parse(listParameters, request)
+      const { limit: most, cursor, order, ...wanted } = parse(listParameters, request)
       const { inMemory, filter: chosen, without } = await chosenQueries(request, wanted, cursor !== undefined)
-      const filter = { ...chosen, ...(cursor && { cursor }) }
+      const filter = { ...chosen, order, ...(cursor && { cursor }) }
       const stale = await staleness()
       const listed = await ask(() => stored.list({ ...filter, without }, most + 1, LIST_CHARACTERS + 1))
       const rows = overlay(listed, inMemory, filter, most + 1)
       const page = rows.slice(0, most)
       const base = deps.baseUri(request)
-      const more = rows.length > most ? nextPage(request, base, encodeCursor(page.at(-1)!)) : {}
+      const prices = deps.prices?.()
+      const more = rows.length > most ? nextPage(request, base, encodeCursor(page.at(-1)!, order)) : {}
       sendJson(
         response,
-        page.map((row) => queryListItem(row, base, live.get(parseQueryId(row.query_id)))),
+        page.map((row) => queryListItem(row, { baseUri: base, prices, live: live.get(parseQueryId(row.query_id)) })),
         undefined,
         { ...stale, ...more },
       )
@@ -108,9 +119,10 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     async GET(request, response) {
       const { inMemory, filter, without } = await chosenQueries(request, parse(totalsParameters, request), false)
       const stale = await staleness()
-      const totals = await ask(() => stored.totals({ ...filter, without }))
+      const prices = deps.prices?.()
+      const totals = await ask(() => stored.totals({ ...filter, without }, prices))
       const live = inMemory.filter((row) => passesFilter(row, filter))
-      sendJson(response, totalsInfo(totals, live), undefined, stale)
+      sendJson(response, totalsInfo(totals, live, prices), undefined, stale)
     },
   })
 
@@ -128,6 +140,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
         now,
         incomplete: view.incomplete ?? false,
         seesEnder: enderSeenBy(deps.identify(request), deps.authorize),
+        prices: deps.prices?.(),
       }
       const headers = { vary: 'Accept', [SEQUENCE_HEADER]: String(view.sequence) }
       sendJson(response, queryInfo(view, context), undefined, headers)

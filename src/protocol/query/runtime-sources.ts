@@ -7,8 +7,8 @@ import { shownData } from '../../coordinator/query/stream/shown-event.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { readStreamHeads, readStreams } from '../../readmodels/query-events/queries.ts'
+import { cursorOf, NEWEST_FIRST, sortedRows } from '../../readmodels/queries/query-order.ts'
 import {
-  compareNewest,
   readQueries,
   readQueryIds,
   WHOLE_TEXTS,
@@ -96,9 +96,8 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   /** Ids of these queries, newest first. */
   async function queryIds(asker: Asker): Promise<QueryId[]> {
     const { inMemory, filter } = await shownTo(asker)
-    const newest = inMemory
-      .toSorted((a, b) => compareNewest(liveRow(a, clock.now()), liveRow(b, clock.now())))
-      .map(({ query }) => query.queryId)
+    const rows = inMemory.map((view) => liveRow(view, clock.now()))
+    const newest = sortedRows(rows, NEWEST_FIRST).map((row) => row.query_id)
     return [...newest, ...(await readQueryIds(read, filter, MAX_QUERIES))].slice(0, MAX_QUERIES)
   }
 
@@ -110,7 +109,7 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     const rows: QueryListRow[] = []
     for (let bytes = 0; rows.length < MAX_QUERIES;) {
       const last = rows.at(-1)
-      const after = last ? { ...filter, cursor: { createdAt: last.created_at, queryId: last.query_id } } : filter
+      const after = last ? { ...filter, cursor: cursorOf(last, NEWEST_FIRST) } : filter
       const stored = await readQueries(read, { ...after, ...(without && { without }) }, most, characters)
       const page = overlay(stored, inMemory, after, most)
       for (const row of page) {

@@ -42,6 +42,39 @@ export type Prices = z.output<typeof pricesSchema>
 /** Price of a byte: a terabyte has 10^12. */
 const TERABYTE = 1e12
 
+/** The figures of a query that decide about its cost. */
+export interface CostFigures {
+  /** ISO UTC. */
+  readonly createdAt: string
+  readonly cpuMs: number
+  readonly rawInputBytes: number
+  /** The cluster of a delegated query. */
+  readonly cluster: string | undefined
+  /** Time at the cluster. */
+  readonly ranMs: number
+}
+
+/** A cost as the REST interface shows it; both absent without prices for the time of the query. */
+export interface Cost {
+  readonly cost?: number
+  readonly currency?: string
+}
+
+/** The cost of a query by the prices of the time when it was created; `costText` is the same in SQL. */
+export function costOf(prices: Prices | undefined, query: CostFigures): Cost {
+  const created = Date.parse(query.createdAt)
+  const period = prices?.periods.findLast(({ from }) => Date.parse(from) <= created)
+  if (!prices || !period) return {}
+  const { cpuSecond, terabyteScanned, clusterHour, clusterHours } = period
+  const { cluster } = query
+  const named = cluster !== undefined && Object.hasOwn(clusterHours, cluster) ? clusterHours[cluster] : undefined
+  const atCluster = cluster === undefined ? 0 : (query.ranMs / HOUR_MS) * (named ?? clusterHour)
+  const cost = (query.cpuMs / 1000) * cpuSecond + query.rawInputBytes * (terabyteScanned / TERABYTE) + atCluster
+  return { cost, currency: prices.currency }
+}
+
+const HOUR_MS = 3_600_000
+
 /**
  * SQL for the cost of a query over `queries q`: its CPU time, the bytes that it read, and for a delegated query the time
  * that it ran at a cluster, each by the prices of the time when it was created. NULL before the first period.

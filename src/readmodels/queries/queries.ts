@@ -1,8 +1,18 @@
 import type { z } from 'zod'
 import type { QueryRows } from '../../events/projection.ts'
 import { selected } from '../table.ts'
+import {
+  afterCursor,
+  compareCursors,
+  cursorOf,
+  NEWEST_FIRST,
+  orderText,
+  type QueryCursor,
+  type QueryOrder,
+} from './query-order.ts'
 import { queriesTable } from './tables.ts'
 import { queryOfStream, type QueryId } from '../../shared/ids.ts'
+import type { QualifiedTable } from '../../shared/table-name.ts'
 
 /** A row of `queries` as lists show it; counts are numbers, times ISO UTC. */
 export const queryListRow = queriesTable.row.omit({
@@ -49,13 +59,13 @@ const EQUAL_COLUMNS = [
 export type EqualColumn = (typeof EQUAL_COLUMNS)[number]
 
 /** Columns whose index holds the first characters of their texts: their number. */
-const INDEXED: Partial<Readonly<Record<EqualColumn, number>>> = { user_name: 200, app: 100 }
-
-/** A table or view, by its full name in lower case. */
-export interface FilteredTable {
-  readonly catalog: string
-  readonly schema: string
-  readonly table: string
+const INDEXED: Partial<Readonly<Record<EqualColumn, number>>> = {
+  user_name: 200,
+  app: 100,
+  source: 100,
+  resource_group: 200,
+  error_name: 100,
+  cluster: 100,
 }
 
 export interface QueryFilter {
@@ -66,15 +76,17 @@ export interface QueryFilter {
   /** Only queries with this client tag. */
   readonly tag?: string
   /** Only queries that read or write this table. Rows in memory are filtered by the caller before. */
-  readonly table?: FilteredTable
+  readonly table?: QualifiedTable
   /** Created at or after, ISO UTC. */
   readonly since?: string
   /** Created before, ISO UTC. */
   readonly until?: string
   /** A part of the text's first `SEARCHED_CHARACTERS` characters; upper and lower case match. */
   readonly text?: string
-  /** Only queries after this one in the order of the list. */
+  /** Only queries after this position in the order of the list. */
   readonly cursor?: QueryCursor
+  /** @default newest first */
+  readonly order?: QueryOrder
   /** Open, or ended at or after this, ISO UTC. */
   readonly endedSince?: string
   /** Excludes these queries. */
@@ -91,14 +103,9 @@ export interface SeenQueries {
   readonly self: string
 }
 
-/** A position in a list: newest first; among equal times the higher id first. */
-export interface QueryCursor {
-  readonly createdAt: string
-  readonly queryId: QueryId
-}
-
 /**
- * Reads the queries that match a filter, newest first.
+ * Reads the queries that match a filter, in its order. Ended and open queries are read apart: the indexes for filters
+ * and orders have only ended queries, because a row changes until its query has ended.
  * @param textCharacters most characters of the statement and of the error message: a page of whole texts may be
  *   gigabytes
  */
@@ -108,11 +115,14 @@ export async function readQueries(
   limit: number,
   textCharacters: number,
 ): Promise<QueryListRow[]> {
-  const { where, bind, values } = conditions(filter)
+  const { wheres, bind, values } = conditions(filter)
   const most = bind(textCharacters)
   const texts = ['sql_text', 'error_message'].map((column) => `left(${column}, ${most}::int) as ${column}`)
+  const rest = `${orderText(filter.order ?? NEWEST_FIRST)} limit ${bind(limit)}`
+  const part = (ended: string): string =>
+    `(select ${COLUMNS}, ${texts.join(', ')} from queries q where ${[ended, ...wheres].join(' and ')} ${rest})`
   const rows = await query(
-    `select ${COLUMNS}, ${texts.join(', ')} from queries ${where} order by created_at desc, query_id desc limit ${bind(limit)}`,
+    `select * from (${part('ended_at is not null')} union all ${part('ended_at is null')}) q ${rest}`,
     values,
   )
   return rows.map((row) => queryListRow.parse(row))
@@ -127,15 +137,27 @@ export interface StateTotals {
   readonly inputBytes: number
   readonly outputRows: number
   readonly outputBytes: number
+  /** Absent without prices for the time of these queries. */
+  readonly cost?: number
 }
 
 const TOTALS = ['cpu_ms', 'elapsed_ms', 'raw_input_bytes', 'output_rows', 'output_bytes']
-/** The columns of a select over `queries` for `totalsOf`. */
-export const TOTAL_COLUMNS = ['state', 'count(*)', ...TOTALS.map((column) => `coalesce(sum(${column}), 0)`)]
-  .map((column) => `(${column})::text`)
-  .join(', ')
+/** Writes the SQL for the cost of a query over `queries q`. */
+export type CostSql = (bind: (value: string) => string) => string
+
+/**
+ * The columns of a select over `queries q` for `totalsOf`.
+ * @param cost absent without prices
+ */
+export function totalColumns(cost: CostSql | undefined, bind: (value: string) => string): string {
+  const sums = TOTALS.map((column) => `coalesce(sum(${column}), 0)`)
+  return ['state', 'count(*)', ...sums, ...(cost ? [`sum(${cost(bind)})`] : [])]
+    .map((column) => `(${column})::text`)
+    .join(', ')
+}
 
 export function totalsOf([state, ...figures]: readonly unknown[]): StateTotals {
+  const cost = figures[TOTALS.length + 1]
   const [queries, cpuMs, elapsedMs, inputBytes, outputRows, outputBytes] = figures.map(Number) as [
     number,
     number,
@@ -144,21 +166,37 @@ export function totalsOf([state, ...figures]: readonly unknown[]): StateTotals {
     number,
     number,
   ]
-  return { state: String(state), queries, cpuMs, elapsedMs, inputBytes, outputRows, outputBytes }
+  return {
+    state: String(state),
+    queries,
+    cpuMs,
+    elapsedMs,
+    inputBytes,
+    outputRows,
+    outputBytes,
+    ...(typeof cost === 'string' && { cost: Number(cost) }),
+  }
 }
 
 /** Reads the totals of the queries that match a filter; states without queries are absent. */
-export async function readStateTotals(query: QueryRows, filter: QueryFilter): Promise<StateTotals[]> {
-  const { where, values } = conditions(filter)
-  const rows = await query(`select array[${TOTAL_COLUMNS}] as totals from queries ${where} group by state`, values)
+export async function readStateTotals(
+  query: QueryRows,
+  filter: QueryFilter,
+  cost: CostSql | undefined,
+): Promise<StateTotals[]> {
+  const { values, bind, ...found } = conditions(filter)
+  const where = inBothParts(found)
+  const columns = totalColumns(cost, bind)
+  const rows = await query(`select array[${columns}] as totals from queries q ${where} group by state`, values)
   return rows.map(({ totals }) => totalsOf(totals as readonly unknown[]))
 }
 
 /** Only the ids of these queries, newest first. */
 export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit: number): Promise<QueryId[]> {
-  const { where, bind, values } = conditions(filter)
+  const { bind, values, ...found } = conditions(filter)
+  const where = inBothParts(found)
   const rows = await query(
-    `select query_id from queries ${where} order by created_at desc, query_id desc limit ${bind(limit)}`,
+    `select query_id from queries q ${where} order by created_at desc, query_id desc limit ${bind(limit)}`,
     values,
   )
   return rows.map((row) => queryOfStream(String(row['query_id'])))
@@ -185,7 +223,10 @@ const USERS = `
   select jsonb_array_elements_text(users) from quipu_log.query_periods`
 
 interface Conditions {
-  readonly where: string
+  /** Conditions on `queries q`. */
+  readonly wheres: readonly string[]
+  /** The condition on the text, which is also among `wheres`. */
+  readonly text: string | undefined
   readonly values: unknown[]
   readonly bind: (value: unknown) => string
 }
@@ -204,7 +245,7 @@ function conditions(filter: QueryFilter): Conditions {
   if (filter.table) {
     const { catalog, schema, table } = filter.table
     wheres.push(
-      `exists (select 1 from table_access t where t.query_id = queries.query_id
+      `exists (select 1 from table_access t where t.query_id = q.query_id
         and left(catalog_name, 100) = left(${bind(catalog)}, 100) and left(schema_name, 100) = left(${bind(schema)}, 100)
         and left(table_name, 200) = left(${bind(table)}, 200)
         and t.catalog_name = ${bind(catalog)} and t.schema_name = ${bind(schema)} and t.table_name = ${bind(table)})`,
@@ -213,18 +254,23 @@ function conditions(filter: QueryFilter): Conditions {
   if (filter.seen) wheres.push(seenQueriesCondition(filter.seen, bind))
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
   if (filter.until !== undefined) wheres.push(`created_at < ${bind(filter.until)}`)
-  if (filter.text !== undefined) {
-    const found = `left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`
-    // The index has only ended queries; there are few others.
-    wheres.push(`((ended_at is not null and ${found}) or (ended_at is null and ${found}))`)
-  }
+  const text =
+    filter.text === undefined
+      ? undefined
+      : `left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`
+  if (text !== undefined) wheres.push(text)
   if (filter.endedSince !== undefined) wheres.push(`(ended_at is null or ended_at >= ${bind(filter.endedSince)})`)
   if (filter.cursor)
-    wheres.push(
-      `(created_at, query_id) < (${bind(filter.cursor.createdAt)}::timestamptz, ${bind(filter.cursor.queryId)})`,
-    )
+    wheres.push(afterCursor(filter.cursor, filter.order ?? NEWEST_FIRST, (value, type) => `${bind(value)}::${type}`))
   if (filter.without?.length) wheres.push(`query_id <> all(${bind(filter.without)}::text[])`)
-  return { where: wheres.length > 0 ? `where ${wheres.join(' and ')}` : '', values, bind }
+  return { wheres, text, values, bind }
+}
+
+/** A `where` over ended and open queries together. The index of texts has only ended queries; there are few others. */
+function inBothParts({ wheres, text }: Pick<Conditions, 'wheres' | 'text'>): string {
+  const halves = `((ended_at is not null and ${text}) or (ended_at is null and ${text}))`
+  const all = wheres.map((one) => (one === text ? halves : one))
+  return all.length > 0 ? `where ${all.join(' and ')}` : ''
 }
 
 /** A condition on the table `queries` for the queries that a user may see. */
@@ -264,7 +310,7 @@ export function listTerms({ group, tag }: QueryFilter): (readonly ['groups' | 'c
 
 /** Applies the same filter to a row that is not yet in the tables. */
 export function passesFilter(row: QueryListRow, filter: QueryFilter): boolean {
-  const { states, since, until, text, endedSince, cursor } = filter
+  const { states, since, until, text, endedSince, cursor, order = NEWEST_FIRST } = filter
   return (
     (!states || states.includes(row.state)) &&
     equalTerms(filter).every(([column, value]) => row[column] === value) &&
@@ -273,20 +319,8 @@ export function passesFilter(row: QueryListRow, filter: QueryFilter): boolean {
     (until === undefined || row.created_at < new Date(until).toISOString()) &&
     (text === undefined || searched(row.sql_text).toLowerCase().includes(text.toLowerCase())) &&
     (endedSince === undefined || row.ended_at === null || row.ended_at >= endedSince) &&
-    (!cursor || compareNewest(row, { created_at: cursor.createdAt, query_id: cursor.queryId }) > 0)
+    (!cursor || compareCursors(cursorOf(row, order), cursor, order) > 0)
   )
-}
-
-/** The order of lists: newest first. */
-export function compareNewest(
-  a: Pick<QueryListRow, 'created_at' | 'query_id'>,
-  b: Pick<QueryListRow, 'created_at' | 'query_id'>,
-): number {
-  return compareText(b.created_at, a.created_at) || compareText(b.query_id, a.query_id)
-}
-
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }
 
 /** Escapes a text for LIKE: `\\` before special characters. */

@@ -3,10 +3,10 @@ import type { QueryRows } from '../../events/projection.ts'
 import type { ArchivedName } from '../archive/archived-tables.ts'
 import { readArchivedQueries, type QueriesPeriod } from '../archive/query-periods.ts'
 import { readFiles, type ArchivedFiles } from '../history/read-archive.ts'
-import { DUCKDB, type Bind } from '../history/dialect.ts'
+import { DUCKDB, POSTGRES, type Bind, type Dialect } from '../history/dialect.ts'
+import { costText, type Prices } from '../history/prices.ts'
 import { ARCHIVED_COLUMNS, readStreamPage, storedEvent, type StreamUntil } from '../query-events/queries.ts'
 import {
-  compareNewest,
   equalTerms,
   likeText,
   listTerms,
@@ -14,12 +14,14 @@ import {
   readQueries,
   readStateTotals,
   SEARCHED_CHARACTERS,
-  TOTAL_COLUMNS,
+  totalColumns,
   totalsOf,
+  type CostSql,
   type QueryFilter,
   type QueryListRow,
   type StateTotals,
 } from './queries.ts'
+import { afterCursor, NEWEST_FIRST, orderText, sortedRows } from './query-order.ts'
 import { queriesTable } from './tables.ts'
 import { splitColumn } from '../table.ts'
 
@@ -32,7 +34,7 @@ export interface StoredQueries {
   /** As `readQueries`. */
   list(filter: QueryFilter, limit: number, textCharacters: number): Promise<QueryListRow[]>
   /** The totals of the queries that match a filter, by state. */
-  totals(filter: QueryFilter): Promise<StateTotals[]>
+  totals(filter: QueryFilter, prices: Prices | undefined): Promise<StateTotals[]>
 }
 
 const PAGE = 500
@@ -61,9 +63,9 @@ export function createStoredQueries(read: QueryRows, files: ArchivedFiles): Stor
   }
 
   /** The totals in the read models, and the periods of the same moment: read again while rows move into a period. */
-  async function unmoved(filter: QueryFilter) {
+  async function unmoved(filter: QueryFilter, prices: Prices | undefined) {
     for (let archived = await readArchivedQueries(read); ;) {
-      const hot = await readStateTotals(read, filter)
+      const hot = await readStateTotals(read, filter, costSql(prices, POSTGRES))
       const now = await readArchivedQueries(read)
       if (now.periods.length === archived.periods.length) return { ...now, hot }
       archived = now
@@ -83,7 +85,9 @@ export function createStoredQueries(read: QueryRows, files: ArchivedFiles): Stor
     async list(filter, limit, textCharacters) {
       const hot = await readQueries(read, filter, limit, textCharacters)
       const { periods, forgotten } = await readArchivedQueries(read)
-      const last = hot.length < limit ? undefined : hot.at(-1)!.created_at
+      const { order = NEWEST_FIRST } = filter
+      const isNewestFirst = order.by === 'created' && order.descending
+      const last = hot.length < limit || !isNewestFirst ? undefined : hot.at(-1)!.created_at
       const found = periods.filter(
         (period) => mayHave(period, filter) && (last === undefined || period.created_to >= last),
       )
@@ -98,14 +102,14 @@ export function createStoredQueries(read: QueryRows, files: ArchivedFiles): Stor
           rows.set(row.query_id, row)
         }
       for (const row of hot) rows.set(row.query_id, row)
-      return [...rows.values()].sort(compareNewest).slice(0, limit)
+      return sortedRows([...rows.values()], order).slice(0, limit)
     },
-    async totals(filter) {
-      const { periods, forgotten, hot } = await unmoved(filter)
+    async totals(filter, prices) {
+      const { periods, forgotten, hot } = await unmoved(filter, prices)
       const found = periods.filter((period) => mayHave(period, filter))
       if (found.length === 0) return hot
       const totals = [...hot]
-      for await (const chunk of readFiles(files, totalsStatement(filter), found, forgotten))
+      for await (const chunk of readFiles(files, totalsStatement(filter, prices), found, forgotten))
         totals.push(...chunk.map(totalsOf))
       return totals
     },
@@ -122,13 +126,15 @@ function archivedCell(name: (typeof NAMES)[number], value: unknown): unknown {
 
 const TERMINAL: ReadonlySet<string> = new Set(['FINISHED', 'FAILED'])
 
-function mayHave(period: QueriesPeriod, { states, since, until, endedSince, cursor }: QueryFilter): boolean {
+function mayHave(period: QueriesPeriod, filter: QueryFilter): boolean {
+  const { states, since, until, endedSince, cursor, order = NEWEST_FIRST } = filter
+  const createdFirst = order.by === 'created' && order.descending ? cursor?.value : undefined
   return (
     (!states || states.some((state) => TERMINAL.has(state))) &&
     (since === undefined || period.created_to >= new Date(since).toISOString()) &&
     (until === undefined || period.created_from < new Date(until).toISOString()) &&
     (endedSince === undefined || period.ended_to >= endedSince) &&
-    (!cursor || period.created_from <= cursor.createdAt)
+    (createdFirst === undefined || period.created_from <= String(createdFirst))
   )
 }
 
@@ -146,16 +152,22 @@ function listStatement(filter: QueryFilter, limit: number, textCharacters: numbe
   const where = whereText(filter, bind)
   return {
     text: `select ${columns.join(', ')} from queries q ${where}
-      order by q.created_at desc, q.query_id desc limit ${whole(limit)}`,
+      ${orderText(filter.order ?? NEWEST_FIRST)} limit ${whole(limit)}`,
     values,
     reads: readsOf(filter),
   }
 }
 
-function totalsStatement(filter: QueryFilter) {
+function totalsStatement(filter: QueryFilter, prices: Prices | undefined) {
   const values: string[] = []
-  const where = whereText(filter, binding(values))
-  return { text: `select ${TOTAL_COLUMNS} from queries q ${where} group by state`, values, reads: readsOf(filter) }
+  const bind = binding(values)
+  const where = whereText(filter, bind)
+  const columns = totalColumns(costSql(prices, DUCKDB), bind)
+  return { text: `select ${columns} from queries q ${where} group by state`, values, reads: readsOf(filter) }
+}
+
+function costSql(prices: Prices | undefined, dialect: Dialect): CostSql | undefined {
+  return prices && ((bind) => costText(prices, dialect, (value) => bind(String(value))))
 }
 
 function readsOf({ table }: QueryFilter): ReadonlySet<ArchivedName> {
@@ -164,7 +176,7 @@ function readsOf({ table }: QueryFilter): ReadonlySet<ArchivedName> {
 
 /** The conditions of a filter on `queries q`. */
 function whereText(filter: QueryFilter, bind: Bind): string {
-  const { states, since, until, text, table, cursor, endedSince, without, seen } = filter
+  const { states, since, until, text, table, cursor, order = NEWEST_FIRST, endedSince, without, seen } = filter
   const time = (value: string): string => DUCKDB.cast(bind(value), 'timestamptz')
   const listed = (all: readonly string[]): string => all.map((one) => bind(one)).join(', ')
   const wheres = [
@@ -184,9 +196,7 @@ function whereText(filter: QueryFilter, bind: Bind): string {
     ...(text === undefined
       ? []
       : [`left(q.sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(text)}%`)} escape '\\'`]),
-    ...(cursor
-      ? [`(q.created_at, q.query_id) < (${time(cursor.createdAt)}, ${DUCKDB.cast(bind(cursor.queryId), 'text')})`]
-      : []),
+    ...(cursor ? [afterCursor(cursor, order, (value, type) => DUCKDB.cast(bind(value), type))] : []),
     ...(without?.length ? [`q.query_id not in (${listed(without)})`] : []),
   ]
   return wheres.length > 0 ? `where ${wheres.join(' and ')}` : ''

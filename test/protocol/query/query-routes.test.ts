@@ -5,7 +5,6 @@ import type { KnownQuery } from '../../../src/coordinator/query/stream/state.ts'
 import { LogUnavailable } from '../../../src/events/event-log.ts'
 import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
-import { encodeCursor } from '../../../src/protocol/query/query-list.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
 import {
   queryInfoSchema,
@@ -13,6 +12,7 @@ import {
   totalsInfoSchema,
   taskInfoSchema,
 } from '../../../src/protocol/info/wire-schemas.ts'
+import { pricesSchema } from '../../../src/readmodels/history/prices.ts'
 import { allowAll, authorizeBy } from '../../../src/security/authorization.ts'
 import { administratorsToo } from '../../support/access.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
@@ -484,9 +484,74 @@ describe('GET /v1/query', () => {
     expect(pages).toBe(3)
   })
 
+  it.each(['elapsed', 'created'])('sorts stored queries and queries in memory by %s, over all pages', async (sort) => {
+    await start()
+    const ids = [41, 42, 43, 44].map((number) => testQueryId(number))
+    for (const [at, queryId] of ids.slice(0, 3).entries()) await store(queryId, { startMillis: Date.now() - 9000 + at })
+    holdLive(ids[3]!, { startMillis: Date.now() - 5000, end: 'open' })
+    await runner.barrier(60_000)
+    const elapsed = [700, 100, 300]
+    for (const [at, milliseconds] of elapsed.entries())
+      await bed.query('update queries set elapsed_ms = $1 where query_id = $2', [milliseconds, ids[at]])
+    const walk = async (order: string): Promise<readonly string[]> => {
+      const seen: string[] = []
+      let path: string | undefined = `/v1/query?limit=1&sort=${sort}&order=${order}`
+      while (path) {
+        const { body, headers } = await get(path)
+        seen.push(...body.map((one: Json) => one.queryId))
+        path = /<http:\/\/here:8080([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
+      }
+      return seen
+    }
+    const upwards = sort === 'elapsed' ? [ids[1], ids[2], ids[0], ids[3]] : ids
+    expect(await walk('asc')).toEqual(upwards)
+    expect(await walk('desc')).toEqual(upwards.toReversed())
+  })
+
+  it('shows the cost of each query, and totals that are equal to their sum', async () => {
+    const prices = pricesSchema.parse({
+      currency: 'EUR',
+      periods: [
+        { from: '2026-01-15T00:00:00Z', cpuSecond: 10 },
+        { from: '2026-02-01T00:00:00Z', cpuSecond: 1, terabyteScanned: 1e9, clusterHour: 3, clusterHours: { big: 4 } },
+      ],
+    })
+    await start({ prices: () => prices })
+    const created = ['2026-01-10', '2026-01-31', '2026-02-02', '2026-02-03', '2026-02-04']
+    const ids = created.map((_, at) => testQueryId(60 + at))
+    for (const [at, day] of created.entries()) await store(ids[at]!, { startMillis: Date.parse(`${day}T12:00:00Z`) })
+    holdLive(testQueryId(70), { startMillis: Date.now() - 500, end: 'finished' })
+    await runner.barrier(60_000)
+    await bed.query(
+      `update queries set cluster = 'big', elapsed_ms = 7200000, queued_ms = 3600000 where query_id = $1`,
+      [ids[3]],
+    )
+    await bed.query(
+      `update queries set cluster = 'toString', elapsed_ms = 3600000, queued_ms = 0 where query_id = $1`,
+      [ids[4]],
+    )
+    const { body } = await get('/v1/query?since=2025-01-01T00:00:00Z&order=asc')
+    const costs = body.map((one: Json) => one.cost)
+    expect(costs[0]).toBeUndefined()
+    expect(costs[1]).toBeCloseTo(1.2, 9)
+    const bytes = body[2].queryStats.rawInputDataSize
+    expect(bytes).toMatch(/B$/)
+    expect(costs[3]).toBeCloseTo(costs[2] + 4, 9)
+    expect(costs[4]).toBeCloseTo(costs[2] + 3, 9)
+    expect(body[1].currency).toBe('EUR')
+    const info = await get(`/v1/query/${ids[2]}`)
+    expect(info.body.cost).toBeCloseTo(costs[2], 9)
+    const totals = await get('/v1/query/totals?since=2025-01-01T00:00:00Z')
+    const sum = costs.reduce((all: number, cost: number | undefined) => all + (cost ?? 0), 0)
+    expect(totals.body).toMatchObject({ cost: expect.closeTo(sum, 9), currency: 'EUR' })
+    expect(totals.body.states.FINISHED.cost).toBeCloseTo(sum, 9)
+  })
+
   // Times that JavaScript reads and the database does not.
   const times = ['0 (x)', '1', '+010000-01-01T00:00:00Z', '-000001-01-01T00:00:00Z', '0000-01-01T00:00:00Z']
-  const cursors = times.map((time) => `cursor=${encodeCursor({ created_at: time, query_id: testQueryId(1) })}`)
+  const cursors = times.map(
+    (time) => `cursor=${Buffer.from(JSON.stringify([time, testQueryId(1)])).toString('base64url')}`,
+  )
 
   it.each([
     'state=SLEEPING',
@@ -494,6 +559,9 @@ describe('GET /v1/query', () => {
     'limit=1001',
     'since=yesterday',
     'cursor=abc',
+    'sort=sql',
+    'order=up',
+    `sort=cpu&cursor=${Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', testQueryId(1)])).toString('base64url')}`,
     'user=%00',
     'q=a%00',
     ...cursors,

@@ -16,6 +16,8 @@ import { readFiles } from '../../../src/readmodels/history/read-archive.ts'
 import { createHistoryMoments } from '../../../src/readmodels/history/read-history.ts'
 import { historyStatement } from '../../../src/readmodels/history/statement.ts'
 import type { StateTotals } from '../../../src/readmodels/queries/queries.ts'
+import type { Prices } from '../../../src/readmodels/history/prices.ts'
+import { sortNames } from '../../../src/readmodels/queries/query-order.ts'
 import { createStoredQueries, type StoredQueries } from '../../../src/readmodels/queries/stored-queries.ts'
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
@@ -28,6 +30,10 @@ const OPEN = 10
 const ids = Array.from({ length: ENDED }, (_, index) => testQueryId(index + 1))
 const all = { before: '9999-01-01T00:00:00.000Z', keepQueries: undefined, leastQueries: 1, leastMs: 0 }
 const keepFour = { ...all, before: undefined, keepQueries: 4 }
+const PRICES: Prices = {
+  currency: 'EUR',
+  periods: [{ from: '2026-03-01T12:00:00Z', cpuSecond: 2, terabyteScanned: 0, clusterHour: 0, clusterHours: {} }],
+}
 const HARD_TEXT = `SELECT 'it''s "é😀" \\ 100%_' /* \u0001 */`
 
 let bed: ReadModelBed
@@ -116,11 +122,19 @@ async function reported(): Promise<unknown> {
       ),
     ),
     until: await stored.list({ until: '2026-03-01T14:30:00.000Z' }, 100, 4096),
-    totals: totalsByState(await stored.totals({})),
-    totalsOfTable: totalsByState(await stored.totals({ table: NATION, until: '2026-03-01T14:30:00.000Z' })),
+    totals: totalsByState(await stored.totals({}, PRICES)),
+    totalsOfTable: totalsByState(await stored.totals({ table: NATION, until: '2026-03-01T14:30:00.000Z' }, PRICES)),
     since: await stored.list({ since: '2026-03-01T14:30:00.000Z', without: [ids[7]!] }, 100, 4096),
     seen: await stored.list({ seen: { users: ['alice'], poster: 'x', self: 'x' } }, 3, 4096),
-    cursor: await stored.list({ cursor: { createdAt: '2026-03-01T15:00:00.000Z', queryId: ids[5]! } }, 3, 4096),
+    cursor: await stored.list({ cursor: { value: '2026-03-01T15:00:00.000Z', queryId: ids[5]! } }, 3, 4096),
+    sorted: await Promise.all(
+      sortNames.flatMap((by) => [true, false].map((descending) => stored.list({ order: { by, descending } }, 4, 10))),
+    ),
+    sortedAfter: await stored.list(
+      { order: { by: 'rows', descending: false }, cursor: { value: 0, queryId: ids[3]! } },
+      3,
+      4096,
+    ),
     streams: await Promise.all(ids.map(streamOf)),
     part: await stored.page(ids[0]!, 2, 3),
     then: await stored.page(ids[0]!, 0, 100, { time: '2026-03-01T10:00:00.050Z' }),

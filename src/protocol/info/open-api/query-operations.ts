@@ -1,3 +1,4 @@
+import { sortNames } from '../../../readmodels/queries/query-order.ts'
 import {
   ref,
   arrayOf,
@@ -73,6 +74,8 @@ export const queryOperations = {
       parameters: [
         ...ofQueries,
         query('limit', 'Most queries in the answer', { type: 'integer', minimum: 1, maximum: 1000 }),
+        query('sort', 'What the list is sorted by: by default the time of creation', { enum: [...sortNames] }),
+        query('order', '`desc`: the largest or newest first, the default', { enum: ['asc', 'desc'] }),
         query('cursor', 'Cursor from the header Link of the page before'),
       ],
       responses: {

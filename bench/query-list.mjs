@@ -1,0 +1,181 @@
+// How long pages of GET /v1/query take over a million ended queries: by each filter and order, frequent and rare values, the first
+// page and a deep one. `node bench/query-list.mjs`; BENCH_QUERIES=100000 for another number, BENCH_EXPLAIN=1 prints the plans of
+// pages that take longer than 300 ms.
+import pg from 'pg'
+import { readQueries, readStateTotals } from '../dist/readmodels/queries/queries.js'
+import { embeddedConnection } from './embedded-connection.mjs'
+import { createClient, quantile, startServer } from './quipu-server.mjs'
+
+const QUERIES = Number(process.env.BENCH_QUERIES ?? 1_000_000)
+const RUNS = Number(process.env.BENCH_RUNS ?? 7)
+const SLOW_MS = 300
+const server = await startServer()
+const database = new pg.Client({ ...embeddedConnection(server.dataDir), options: '-c search_path=m,quipu_log,public' })
+await database.connect()
+const client = createClient(server.base)
+const answered = []
+const read = async (text, values) => {
+  answered.push({ text, values })
+  return (await database.query(text, values)).rows
+}
+
+try {
+  await fill()
+  const deep = await middle()
+  const filters = [
+    ['newest', 'since=2020-01-01T00:00:00Z'],
+    ['user, frequent', 'user=user-0'],
+    ['user, rare', 'user=seldom'],
+    ['source, frequent', 'source=dashboard'],
+    ['source, rare', 'source=seldom'],
+    ['app, frequent', 'app=metabase'],
+    ['app, rare', 'app=seldom'],
+    ['state FINISHED', 'state=FINISHED'],
+    ['state FAILED', 'state=FAILED'],
+    ['state RUNNING', 'state=RUNNING'],
+    ['error, frequent', 'error=DIVISION_BY_ZERO'],
+    ['error, rare', 'error=SELDOM'],
+    ['group, frequent', 'group=group-0'],
+    ['group, rare', 'group=seldom'],
+    ['tag, rare', 'tag=seldom'],
+    ['resource group', 'resourceGroup=global.g7'],
+    ['resource group, rare', 'resourceGroup=global.seldom'],
+    ['cluster, frequent', 'cluster=big'],
+    ['cluster, rare', 'cluster=seldom'],
+    ['table, frequent', 'table=lake.shop.t0'],
+    ['table, rare', 'table=lake.shop.seldom'],
+    ['a day', `since=${deep.day}&until=${deep.nextDay}`],
+    ['text, frequent', 'q=orders'],
+    ['text, rare', 'q=needle%20in%20the%20hay'],
+    ['text, none', 'q=nowhere%20at%20all'],
+    ['text of two letters', 'q=zq'],
+    ['user and state', 'user=user-1&state=FAILED'],
+    ['app and text', 'app=dbt&q=customer'],
+    ['fingerprint', 'fingerprint=v1-7'],
+  ]
+  const orders = ['created', 'elapsed', 'cpu', 'memory', 'read', 'rows']
+  for (const [name, parameters] of filters) await page(name, parameters)
+  await page('newest, deep', `cursor=${deep.cursor}`)
+  for (const sort of orders)
+    for (const order of ['desc', 'asc'])
+      await page(`sorted by ${sort} ${order}`, `sort=${sort}&order=${order}&since=2020-01-01T00:00:00Z`)
+  for (const [name, parameters] of filters) await page(`${name}, sorted by cpu`, `${parameters}&sort=cpu`)
+  for (const user of ['user-0', 'user-150', 'seldom']) {
+    const seen = { users: [user], poster: user, self: user }
+    await measured(`as ${user}`, () => readQueries(read, { seen }, 101, 4097))
+    await measured(`as ${user}, sorted by cpu`, () =>
+      readQueries(read, { seen, order: { by: 'cpu', descending: true } }, 101, 4097),
+    )
+  }
+  await measured('totals of all', () => readStateTotals(read, {}, undefined))
+  await measured('totals of a user', () => readStateTotals(read, { equal: { user_name: 'user-150' } }, undefined))
+} finally {
+  client.close()
+  await database.end()
+  await server.stop()
+}
+
+async function page(name, parameters) {
+  await measured(
+    name,
+    async () => {
+      const { status, body } = await client.send('GET', `/v1/query?limit=100&${parameters}`)
+      if (status !== 200) throw new Error(`${parameters}: ${status} ${body}`)
+      return JSON.parse(body)
+    },
+    parameters,
+  )
+}
+
+async function measured(name, work) {
+  const times = []
+  let rows = 0
+  answered.length = 0
+  await work()
+  for (let run = 0; run < RUNS; run++) {
+    const began = performance.now()
+    rows = (await work()).length
+    times.push(performance.now() - began)
+  }
+  const median = quantile(
+    times.toSorted((a, b) => a - b),
+    0.5,
+  )
+  console.log(
+    `${name.padEnd(40)} ${median.toFixed(0).padStart(6)} ms  ${String(rows).padStart(4)} rows${median > SLOW_MS ? '  SLOW' : ''}`,
+  )
+  const last = answered.at(-1)
+  if (median > SLOW_MS && process.env.BENCH_EXPLAIN && last)
+    for (const row of (await database.query(`explain (analyze, buffers) ${last.text}`, last.values)).rows)
+      console.log(`    ${row['QUERY PLAN']}`)
+}
+
+/** A cursor in the middle of the list, and the day there. */
+async function middle() {
+  const { rows } = await database.query(
+    'select created_at, query_id from queries order by created_at offset $1 limit 1',
+    [Math.floor(QUERIES / 2)],
+  )
+  const at = rows[0].created_at
+  const cursor = Buffer.from(JSON.stringify([at.toISOString(), rows[0].query_id])).toString('base64url')
+  return { cursor, day: at.toISOString(), nextDay: new Date(at.getTime() + 86_400_000).toISOString() }
+}
+
+/** Fills the tables without indexes, then makes the indexes: a million insertions into each would take minutes. */
+async function fill() {
+  const began = performance.now()
+  const { rows: indexes } = await database.query(
+    `select indexname as name, indexdef as def from pg_indexes
+     where schemaname = 'm' and tablename in ('queries', 'table_access') and indexdef not like '%UNIQUE%'`,
+  )
+  for (const { name } of indexes) await database.query(`drop index m.${name}`)
+  await database.query(
+    `insert into queries (query_id, state, user_name, source, resource_group, header_family, query_type, route, sql_text, created_at,
+       last_event_at, ended_at, elapsed_ms, queued_ms, analysis_ms, planning_ms, cpu_ms, scheduled_ms, blocked_ms, wall_ms,
+       peak_memory_bytes, spilled_bytes, raw_input_rows, raw_input_bytes, processed_input_rows, processed_input_bytes, output_rows,
+       output_bytes, total_tasks, total_splits, completed_splits, retries, recoveries, error_code, error_name, error_type,
+       error_message, cluster, app, app_object, client_tags, groups, fingerprint, partial, result_lost, incomplete, last_sequence,
+       epoch, details)
+     select to_char(at at time zone 'UTC', 'YYYYMMDD_HH24MISS_') || lpad((n % 100000)::text, 5, '0') || '_bench',
+       case when failed then 'FAILED' else 'FINISHED' end,
+       case when n % (total / 3) = 1 then 'seldom' else 'user-' || floor(200 * r ^ 3) end,
+       case when n % (total / 3) = 2 then 'seldom' when n % 2 = 0 then 'dashboard' else 'source-' || n % 20 end,
+       case when n % (total / 3) = 3 then 'global.seldom' else 'global.g' || n % 20 end, 'trino', 'SELECT', 'local',
+       case when n % (total / 3) = 4 then 'SELECT ''needle in the hay''' else
+         'SELECT customer, sum(price) FROM lake.shop.' || (array['orders', 'customers', 'items', 'returns'])[n % 4 + 1] ||
+         ' WHERE id = ' || n || ' GROUP BY customer ORDER BY 2 DESC LIMIT 100' end,
+       at, at + interval '1 s', at + interval '1 s', 1000 * r, 10 * r, 1, 1, 5000 * s, 5000 * s, 10, 1000 * r,
+       1e9 * s, 0, 1e6 * r, 1e8 * r, 1e6 * r, 1e8 * r, 1e4 * s, 1e6 * s, 3, 20, 20, 0, 0,
+       case when failed then 8 end,
+       case when n % (total / 3) = 5 then 'SELDOM' when failed then (array['DIVISION_BY_ZERO', 'TABLE_NOT_FOUND'])[n % 2 + 1] end,
+       case when failed then 'USER_ERROR' end, case when failed then 'Division by zero' end,
+       case when n % (total / 3) = 6 then 'seldom' when n % 10 = 0 then 'big' end,
+       case when n % (total / 3) = 7 then 'seldom' when n % 5 < 2 then 'metabase' when n % 5 = 2 then 'dbt' end,
+       case when n % 5 < 3 then 'object-' || n % 1000 end,
+       jsonb_build_array(case when n % (total / 3) = 8 then 'seldom' else 'daily' end),
+       jsonb_build_array('group-' || floor(20 * s ^ 2), case when n % (total / 3) = 9 then 'seldom' else 'all' end),
+       'v1-' || n % 5000, false, false, false, 8, 1, '{"session":{"user":"x","properties":{}}}'
+     from (select n, $1::int as total, now() - n * interval '90 days' / $1 as at, random() as r, random() as s, n % 20 = 5 as failed
+       from generate_series(1, $1::int) n) made`,
+    [QUERIES],
+  )
+  await database.query(
+    `insert into table_access (query_id, ordinal, catalog_name, schema_name, table_name, mode, columns, user_name, at)
+     select query_id, part, 'lake', 'shop',
+       case when row_number() over () % ($1 / 2) = 1 then 'seldom' else 't' || floor(500 * random() ^ 3) end, 'READ',
+       '["id"]', user_name, created_at
+     from queries, generate_series(0, 1) part`,
+    [QUERIES],
+  )
+  console.log(`${QUERIES} queries after ${((performance.now() - began) / 1000).toFixed(0)} s`)
+  for (const { def } of indexes) await database.query(def)
+  await database.query('vacuum analyze queries').catch(() => database.query('analyze queries'))
+  await database.query('vacuum analyze table_access')
+  const { rows } = await database.query(
+    `select indexrelname as name, round(pg_relation_size(indexrelid) / 1e6) as mb from pg_stat_user_indexes
+     where schemaname = 'm' and relname = 'queries' order by 2 desc`,
+  )
+  console.log(
+    `ready after ${((performance.now() - began) / 1000).toFixed(0)} s; indexes in MB: ${rows.map(({ name, mb }) => `${name} ${mb}`).join(', ')}`,
+  )
+}
