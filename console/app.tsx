@@ -1,29 +1,34 @@
+import { lazy, Suspense } from 'react'
 import { Route, Router, Switch } from 'wouter'
 import { Layout } from './shell/layout.tsx'
-import { ClusterPage } from './pages/cluster/cluster.tsx'
-import { GroupsPage } from './pages/groups/groups.tsx'
 import { QueriesPage } from './pages/queries/queries.tsx'
-import { QueryPage } from './pages/query/query.tsx'
-import { ComparePage } from './pages/compare/compare.tsx'
-import { RecordPage } from './pages/record/record.tsx'
-import { SqlPage } from './pages/sql/sql.tsx'
+
+// The code of the other pages is loaded when they are first shown.
+const QueryPage = lazy(async () => ({ default: (await import('./pages/query/query.tsx')).QueryPage }))
+const ComparePage = lazy(async () => ({ default: (await import('./pages/compare/compare.tsx')).ComparePage }))
+const SqlPage = lazy(async () => ({ default: (await import('./pages/sql/sql.tsx')).SqlPage }))
+const RecordPage = lazy(async () => ({ default: (await import('./pages/record/record.tsx')).RecordPage }))
+const GroupsPage = lazy(async () => ({ default: (await import('./pages/groups/groups.tsx')).GroupsPage }))
+const ClusterPage = lazy(async () => ({ default: (await import('./pages/cluster/cluster.tsx')).ClusterPage }))
 
 /** The console: one page per address below `/ui`. `PAGES` of the server lists the same addresses. */
 export function App() {
   return (
     <Router base="/ui">
       <Layout>
-        <Switch>
-          <Route path="/" component={QueriesPage} />
-          <Route path="/query/:queryId">{({ queryId }) => <QueryPage key={queryId} queryId={queryId} />}</Route>
-          <Route path="/compare" component={ComparePage} />
-          <Route path="/sql" component={SqlPage} />
-          <Route path="/record" component={RecordPage} />
-          <Route path="/groups" component={GroupsPage} />
-          <Route path="/cluster" component={ClusterPage} />
-          <Route path="/nodes" component={ClusterPage} />
-          <Route>There is no such page.</Route>
-        </Switch>
+        <Suspense fallback={<p>The page is being loaded.</p>}>
+          <Switch>
+            <Route path="/" component={QueriesPage} />
+            <Route path="/query/:queryId">{({ queryId }) => <QueryPage key={queryId} queryId={queryId} />}</Route>
+            <Route path="/compare" component={ComparePage} />
+            <Route path="/sql" component={SqlPage} />
+            <Route path="/record" component={RecordPage} />
+            <Route path="/groups" component={GroupsPage} />
+            <Route path="/cluster" component={ClusterPage} />
+            <Route path="/nodes" component={ClusterPage} />
+            <Route>There is no such page.</Route>
+          </Switch>
+        </Suspense>
       </Layout>
     </Router>
   )

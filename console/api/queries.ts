@@ -5,6 +5,9 @@ import { queryPath, read, send } from './request.ts'
 /** Queries of one page of the list. */
 export const PAGE = 100
 
+/** The most queries of a page: what the console may hold in memory. */
+export const MOST_QUERIES = 1000
+
 /** One page of `GET /v1/query`. */
 export interface QueryPage {
   readonly queries: readonly QueryListItem[]
@@ -15,11 +18,14 @@ export interface QueryPage {
 /**
  * Reads a page of the list.
  * @param filter parameters of `GET /v1/query`, with `cursor`
- * @param options `everyMs`: reads again after so many milliseconds
+ * @param options `everyMs`: reads again after so many milliseconds; `limit`: the most queries of the page
  */
-export function useQueryList(filter: URLSearchParams, { everyMs }: { readonly everyMs?: number } = {}) {
+export function useQueryList(
+  filter: URLSearchParams,
+  { everyMs, limit = PAGE }: { readonly everyMs?: number; readonly limit?: number } = {},
+) {
   const asked = new URLSearchParams(filter)
-  asked.set('limit', String(PAGE))
+  asked.set('limit', String(limit))
   return useQuery<QueryPage>({
     queryKey: ['queries', asked.toString()],
     placeholderData: keepPreviousData,

@@ -10,6 +10,8 @@ import {
 } from '@tanstack/react-table'
 import { useMemo, useState, type ReactNode } from 'react'
 import classes from './data-table.module.css'
+import { Explained } from './explained.tsx'
+import type { Explanation } from './explanations.ts'
 import { Pager } from './pager.tsx'
 
 /** A column of a DataTable. */
@@ -17,14 +19,23 @@ export interface Column<T> {
   /** Unique in the table. */
   readonly id: string
   readonly title: string
-  /** Explains the column, with its unit; the head shows it as its title. */
-  readonly explanation?: string
+  /** Explains the column, with its unit; every column of numbers has one. */
+  readonly explanation?: Explanation
   /** Aligned to the right, and compared as a number. */
   readonly numeric?: true
   /** The value by which a click on the head sorts the rows. */
   readonly value: (row: T) => string | number | undefined
   /** What the cell shows; default: the value. */
   readonly cell?: (row: T) => ReactNode
+  /** The parameter by which the server sorts its rows by this column; absent: it cannot. */
+  readonly serverSort?: string
+}
+
+/** The order of rows that the server sorts. */
+export interface ServerOrder {
+  /** A `serverSort` of a column. */
+  readonly by: string
+  readonly descending: boolean
 }
 
 const features = tableFeatures({
@@ -45,10 +56,12 @@ export interface DataTableProps<T> {
   readonly rowKey: (row: T) => string
   /** Shown where there are no rows. */
   readonly empty: string
+  /** Present if the server sorts the rows: a click on a head then asks for another order. */
+  readonly serverOrder?: { readonly order: ServerOrder; readonly onOrder: (order: ServerOrder) => void }
 }
 
 /** A table with sortable columns. */
-export function DataTable<T extends object>({ label, columns, rows, rowKey, empty }: DataTableProps<T>) {
+export function DataTable<T extends object>({ label, columns, rows, rowKey, empty, serverOrder }: DataTableProps<T>) {
   const definitions = useMemo(() => columns.map(definitionOf), [columns])
   const data = useMemo(() => [...rows], [rows])
   const table = useTable({ features, columns: definitions, data, getRowId: rowKey, enableSortingRemoval: true })
@@ -59,26 +72,24 @@ export function DataTable<T extends object>({ label, columns, rows, rowKey, empt
   return (
     <>
       <Pager page={page} pageSize={PAGE} rows={rows.length} onPage={setPage} />
-      <Table.ScrollContainer minWidth={320}>
+      <div className="scrolled" tabIndex={0} role="group" aria-label={`${label}: table`}>
         <Table highlightOnHover aria-label={label} className={classes.table}>
           <Table.Thead>
             <Table.Tr>
-              {table.getHeaderGroups()[0]?.headers.map(({ column }) => (
-                <Table.Th
-                  key={column.id}
-                  className={byId.get(column.id)?.numeric ? classes.numeric : undefined}
-                  aria-sort={ariaSort(column.getIsSorted())}
-                >
-                  <UnstyledButton
-                    className={classes.head}
-                    title={byId.get(column.id)?.explanation}
-                    onClick={column.getToggleSortingHandler()}
+              {table.getHeaderGroups()[0]?.headers.map(({ column: sortable }) => {
+                const column = byId.get(sortable.id)
+                const sorted = serverOrder ? sortedAtServer(column, serverOrder.order) : sortable.getIsSorted()
+                const onSort = serverOrder ? sorter(column, serverOrder) : sortable.getToggleSortingHandler()
+                return (
+                  <Table.Th
+                    key={sortable.id}
+                    className={column?.numeric ? classes.numeric : undefined}
+                    aria-sort={ariaSort(sorted)}
                   >
-                    {byId.get(column.id)?.title}
-                    {sortMark(column.getIsSorted())}
-                  </UnstyledButton>
-                </Table.Th>
-              ))}
+                    <Head column={column} sorted={sorted} onSort={onSort} />
+                  </Table.Th>
+                )
+              })}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -96,9 +107,51 @@ export function DataTable<T extends object>({ label, columns, rows, rowKey, empt
               ))}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </div>
     </>
   )
+}
+
+type Sorted = false | 'asc' | 'desc'
+
+/** The head of a column: its title, and by a click another order of the rows. */
+function Head<T>({
+  column,
+  sorted,
+  onSort,
+}: {
+  readonly column: Column<T> | undefined
+  readonly sorted: Sorted
+  readonly onSort: ((event: unknown) => void) | undefined
+}) {
+  const text = `${column?.title ?? ''}${sortMark(sorted)}`
+  if (column?.explanation)
+    return (
+      <Explained by={column.explanation} onClick={onSort}>
+        {text}
+      </Explained>
+    )
+  return onSort ? (
+    <UnstyledButton className={classes.head} onClick={onSort}>
+      {text}
+    </UnstyledButton>
+  ) : (
+    text
+  )
+}
+
+function sortedAtServer<T>(column: Column<T> | undefined, { by, descending }: ServerOrder): Sorted {
+  if (column?.serverSort !== by) return false
+  return descending ? 'desc' : 'asc'
+}
+
+/** Asks the server for the order of a column, from the largest on; a second click turns it. */
+function sorter<T>(
+  column: Column<T> | undefined,
+  { order, onOrder }: NonNullable<DataTableProps<object>['serverOrder']>,
+): (() => void) | undefined {
+  const by = column?.serverSort
+  return by === undefined ? undefined : () => onOrder({ by, descending: order.by !== by || !order.descending })
 }
 
 function definitionOf<T extends object>(column: Column<T>): ColumnDef<typeof features, T> {
@@ -111,12 +164,12 @@ function definitionOf<T extends object>(column: Column<T>): ColumnDef<typeof fea
   }
 }
 
-function ariaSort(sorted: false | 'asc' | 'desc'): 'none' | 'ascending' | 'descending' {
+function ariaSort(sorted: Sorted): 'none' | 'ascending' | 'descending' {
   if (sorted === false) return 'none'
   return sorted === 'asc' ? 'ascending' : 'descending'
 }
 
-function sortMark(sorted: false | 'asc' | 'desc'): string {
+function sortMark(sorted: Sorted): string {
   if (sorted === false) return ''
   return sorted === 'asc' ? ' ↑' : ' ↓'
 }

@@ -2,26 +2,34 @@ import type { Column } from './data-table.tsx'
 import { Count, Duration, Size } from './figure.tsx'
 import { Instant } from './instant.tsx'
 import { StateBadge } from './state-badge.tsx'
-import { bytesOf, nanosOf } from './units.ts'
+import { bytesOf, nanosOf, shownCost, type Priced } from './units.ts'
 
 /** A column whose cells show one value each: its head, and the value of a row. */
-interface Shown<T, V> extends Pick<Column<T>, 'id' | 'title' | 'explanation'> {
+interface Shown<T, V> extends Pick<Column<T>, 'id' | 'title' | 'explanation' | 'serverSort'> {
   readonly of: (row: T) => V
 }
 
+/** A column of numbers, which always has an explanation. */
+type ShownNumber<T, V> = Shown<T, V> & Required<Pick<Column<T>, 'explanation'>>
+
 /** A column of durations of the REST interface. */
-export function durationColumn<T>({ of, ...head }: Shown<T, string>): Column<T> {
+export function durationColumn<T>({ of, ...head }: ShownNumber<T, string>): Column<T> {
   return { ...head, numeric: true, value: (row) => nanosOf(of(row)), cell: (row) => <Duration of={of(row)} /> }
 }
 
 /** A column of sizes of the REST interface. */
-export function sizeColumn<T>({ of, ...head }: Shown<T, string>): Column<T> {
+export function sizeColumn<T>({ of, ...head }: ShownNumber<T, string>): Column<T> {
   return { ...head, numeric: true, value: (row) => bytesOf(of(row)), cell: (row) => <Size of={of(row)} /> }
 }
 
 /** A column of counts. */
-export function countColumn<T>({ of, ...head }: Shown<T, number | undefined>): Column<T> {
+export function countColumn<T>({ of, ...head }: ShownNumber<T, number | undefined>): Column<T> {
   return { ...head, numeric: true, value: of, cell: (row) => <Count of={of(row)} /> }
+}
+
+/** A column of costs. */
+export function costColumn<T>({ of, ...head }: ShownNumber<T, Priced>): Column<T> {
+  return { ...head, numeric: true, value: (row) => of(row).cost, cell: (row) => shownCost(of(row)) }
 }
 
 /** A column of instants. */

@@ -1,4 +1,6 @@
 import { Button, Group, Text } from '@mantine/core'
+import { Explained } from './explained.tsx'
+import { EXPLANATIONS } from './explanations.ts'
 import { shownCount } from './units.ts'
 
 /** Goes through pages of rows that are already here. Shows nothing for a single page. */
@@ -24,7 +26,9 @@ export function Pager({
         Previous
       </Button>
       <Text size="sm" role="status">
-        {shownCount(from + 1)} to {shownCount(Math.min(from + pageSize, rows))} of {shownCount(rows)}
+        <Explained by={EXPLANATIONS.shownRows}>
+          {shownCount(from + 1)} to {shownCount(Math.min(from + pageSize, rows))} of {shownCount(rows)}
+        </Explained>
       </Text>
       <Button size="compact-sm" variant="default" disabled={page >= last} onClick={() => onPage(page + 1)}>
         Next

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { cellText, type Value } from '../api/statement/exact-json.ts'
 import type { ResultColumn, Row } from '../api/statement/formats.ts'
 import { DataTable, type Column } from './data-table.tsx'
+import { EXPLANATIONS, type Explanation } from './explanations.ts'
 import { shownCount } from './units.ts'
 
 /** Longer texts are cut in cells; a download has them whole. */
@@ -23,16 +24,21 @@ export function RowsTable({
   rows,
   firstRow = 0,
   show,
+  explanations = {},
 }: {
   readonly columns: readonly ResultColumn[]
   readonly rows: readonly Row[]
   readonly firstRow?: number
   readonly show?: (column: ResultColumn, text: string) => ReactNode | undefined
+  /** Explanations of columns by their names; other columns have their type. */
+  readonly explanations?: Readonly<Record<string, Explanation>>
 }) {
   const shown: readonly Column<NumberedRow>[] = columns.map((column, index) => ({
     id: String(index),
     title: column.name,
-    explanation: column.type,
+    explanation: Object.hasOwn(explanations, column.name)
+      ? explanations[column.name]!
+      : { text: `${EXPLANATIONS.resultNumber.text}; type ${column.type}` },
     value: ({ row }) => sortValue(row[index] ?? null),
     cell: ({ row }) => {
       const value = row[index] ?? null

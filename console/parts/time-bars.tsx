@@ -1,3 +1,5 @@
+import { Explained } from './explained.tsx'
+import type { Explanation } from './explanations.ts'
 import { shownDuration } from './units.ts'
 import classes from './time-bars.module.css'
 
@@ -10,31 +12,42 @@ export interface TimeBar {
 }
 
 /** Spans below each other on a common axis of time, from the earliest beginning to the latest end. */
-export function TimeBars({ label, bars }: { readonly label: string; readonly bars: readonly TimeBar[] }) {
+export function TimeBars({
+  label,
+  bars,
+  explanation,
+}: {
+  readonly label: string
+  readonly bars: readonly TimeBar[]
+  readonly explanation: Explanation
+}) {
   const begin = bars.reduce((least, { from }) => Math.min(least, from), Infinity)
   const end = bars.reduce((most, { to }) => Math.max(most, to), -Infinity)
   const length = Math.max(end - begin, 0.001)
   return (
-    <ol className={classes.bars} aria-label={label}>
-      {bars.map((bar, index) => {
-        const took = shownDuration((bar.to - bar.from) * 1e6)
-        const after = shownDuration((bar.from - begin) * 1e6)
-        return (
-          <li key={`${index}:${bar.name}`} className={classes.row} title={`${bar.name}: ${took}, after ${after}`}>
-            <span className={classes.name}>{bar.name}</span>
-            <span className={classes.track}>
-              <span
-                className={classes[bar.kind ?? 'work']}
-                style={{
-                  left: `${(100 * (bar.from - begin)) / length}%`,
-                  width: `max(2px, ${(100 * (bar.to - bar.from)) / length}%)`,
-                }}
-              />
-            </span>
-            <span className={classes.figure}>{took}</span>
-          </li>
-        )
-      })}
-    </ol>
+    <>
+      <Explained by={explanation}>{label}</Explained>
+      <ol className={classes.bars} aria-label={label} data-explains>
+        {bars.map((bar, index) => {
+          const took = shownDuration((bar.to - bar.from) * 1e6)
+          const after = shownDuration((bar.from - begin) * 1e6)
+          return (
+            <li key={`${index}:${bar.name}`} className={classes.row} title={`${bar.name}: ${took}, after ${after}`}>
+              <span className={classes.name}>{bar.name}</span>
+              <span className={classes.track}>
+                <span
+                  className={classes[bar.kind ?? 'work']}
+                  style={{
+                    left: `${(100 * (bar.from - begin)) / length}%`,
+                    width: `max(2px, ${(100 * (bar.to - bar.from)) / length}%)`,
+                  }}
+                />
+              </span>
+              <span className={classes.figure}>{took}</span>
+            </li>
+          )
+        })}
+      </ol>
+    </>
   )
 }

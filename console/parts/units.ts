@@ -44,6 +44,19 @@ function rounded(value: number): string {
   return value.toLocaleString('en', { maximumFractionDigits: value < 10 ? 2 : 1 })
 }
 
+/** A cost of the REST interface. */
+export interface Priced {
+  readonly cost?: number | undefined
+  readonly currency?: string | undefined
+}
+
+/** A cost with its currency, with three digits at least: `0.00123 EUR`; empty without prices. */
+export function shownCost({ cost, currency }: Priced): string {
+  if (cost === undefined || currency === undefined) return ''
+  const digits = cost >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 3 }
+  return `${cost.toLocaleString('en', digits)} ${currency}`
+}
+
 /** A count with separators of thousands. */
 export function shownCount(count: number): string {
   return count.toLocaleString('en')

@@ -50,8 +50,9 @@ export interface ConsoleBrowser {
 
 export async function openConsoleBrowser(): Promise<ConsoleBrowser> {
   let current: Router | undefined
-  const app = await serve(createUiRoutes(await builtConsole()), ((request, response, next) =>
-    current ? current(request, response, next) : next()) as Router)
+  const folders = await builtConsole()
+  const api = ((request, response, next) => (current ? current(request, response, next) : next())) as Router
+  const app = await serve(api, createUiRoutes(folders))
   const browser = await openCheckedBrowser()
   return {
     async withPage(path, api, work) {
@@ -69,12 +70,16 @@ export async function openConsoleBrowser(): Promise<ConsoleBrowser> {
 export async function violations(page: Page): Promise<readonly string[]> {
   const cdp = await page.context().newCDPSession(page)
   const run = 'axe.run().then(({ violations }) => violations.map((one) => `${one.id}: ${one.nodes[0].html}`))'
-  const { result } = await cdp.send('Runtime.evaluate', {
-    expression: `${axe.source};${run}`,
-    awaitPromise: true,
-    returnByValue: true,
-  })
-  return result.value as readonly string[]
+  const evaluate = async (expression: string) =>
+    (await cdp.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })).result
+      .value as unknown
+  try {
+    // The source is large: a page reads it once.
+    if ((await evaluate('typeof axe')) === 'undefined') await evaluate(`${axe.source};0`)
+    return (await evaluate(run)) as readonly string[]
+  } finally {
+    await cdp.detach()
+  }
 }
 
 /** Requires that axe finds nothing, in light and dark, and that the page is no wider than windows of 390 and 1,600 pixels. */

@@ -88,13 +88,13 @@ describe.runIf(hasChromium('nothing looks at the console in one'))(
     })
 
     /** An API with one worker and one cluster; it keeps the changes that the console asks for. */
-    function clusterApi(): { readonly api: Router; readonly changes: unknown[] } {
+    function clusterApi(nodes: readonly object[] = [WORKER]): { readonly api: Router; readonly changes: unknown[] } {
       const api = express.Router()
       const changes: unknown[] = []
       let state: ClusterInfo['state'] = 'ACTIVE'
       api.use(express.json({ strict: false, type: () => true }))
       api.get('/v1/status', (_request, response) => void response.json(STATUS))
-      api.get('/v1/node', (_request, response) => void response.json([WORKER]))
+      api.get('/v1/node', (_request, response) => void response.json(nodes))
       api.get('/v1/cluster', (_request, response) => void response.json([{ ...CLUSTER, state }]))
       api.put('/v1/node/:id/state', (request, response) => {
         changes.push([request.params.id, request.body])
@@ -133,22 +133,32 @@ describe.runIf(hasChromium('nothing looks at the console in one'))(
       })
     })
 
-    it('sorts a table by a click on the head of a column', async () => {
+    it('lets the server sort the list by a click on the head of a column, over all pages', async () => {
       const api = express.Router()
-      const elapsed = { a: '2.00s', b: '30.00ms', c: '1.50m' }
-      api.get('/v1/query', (_request, response) => {
-        response.json(
-          Object.entries(elapsed).map(([id, elapsedTime]) => {
-            const query = listedQuery(id)
-            return { ...query, queryStats: { ...query.queryStats, elapsedTime } }
-          }),
-        )
+      const asked: string[] = []
+      api.get('/v1/query', (request, response) => {
+        asked.push([request.query['sort'], request.query['order']].join(' '))
+        response.json([listedQuery('a')])
       })
       await browser.withPage('/ui', api, async (page) => {
-        await page.getByRole('columnheader', { name: 'Elapsed' }).getByRole('button').click()
-        // The first click on a column of numbers sorts from the largest on.
+        const head = page.getByRole('columnheader', { name: 'Elapsed' }).getByRole('button')
+        await head.click()
+        // The first click sorts from the largest on.
+        await page.locator('th[aria-sort=descending]', { hasText: 'Elapsed' }).waitFor()
+        await vi.waitFor(() => expect(asked.at(-1)).toBe('elapsed '), waiting)
+        await head.click()
+        await page.locator('th[aria-sort=ascending]', { hasText: 'Elapsed' }).waitFor()
+        await vi.waitFor(() => expect(asked.at(-1)).toBe('elapsed asc'), waiting)
+      })
+    })
+
+    it('sorts rows that are all in the page by a click on the head of a column', async () => {
+      const nodes = ['a', 'b', 'c'].map((nodeId, at) => ({ ...WORKER, nodeId, age: ['2.00s', '30.00ms', '1.50m'][at] }))
+      await browser.withPage('/ui/cluster', clusterApi(nodes).api, async (page) => {
+        await page.getByRole('columnheader', { name: 'Age' }).getByRole('button').click()
         await page.locator('th[aria-sort=descending]').waitFor()
-        expect(await page.locator('tbody tr td:first-child').allTextContents()).toEqual(['c', 'a', 'b'])
+        const table = page.getByRole('table', { name: 'Workers' })
+        expect(await table.locator('tbody tr td:first-child').allTextContents()).toEqual(['c', 'a', 'b'])
       })
     })
   },

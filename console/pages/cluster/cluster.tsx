@@ -1,5 +1,6 @@
 import { Title } from '@mantine/core'
 import { usePageTitle } from '../../shell/use-page-title.ts'
+import { Activity } from './activity.tsx'
 import { Clusters } from './clusters.tsx'
 import { ServerFacts } from './server-facts.tsx'
 import { Workers } from './workers.tsx'
@@ -13,6 +14,7 @@ export function ClusterPage() {
         Cluster
       </Title>
       <ServerFacts />
+      <Activity />
       <Workers />
       <Clusters />
     </>

@@ -6,6 +6,7 @@ import { Confirmed } from '../../parts/confirmed.tsx'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { instantColumn, stateColumn } from '../../parts/figure-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
+import { EXPLANATIONS } from '../../parts/explanations.ts'
 
 /** What each state means for new statements. */
 const CHANGES: readonly {
@@ -29,13 +30,19 @@ const columns: readonly Column<ClusterInfo>[] = [
   {
     id: 'running',
     title: 'Running',
-    explanation: 'Statements that run there, of those that may run at once',
+    explanation: EXPLANATIONS.clusterRunning,
     numeric: true,
     value: (cluster) => cluster.running,
     cell: (cluster) =>
       cluster.maxRunning === undefined ? cluster.running : `${cluster.running} of ${cluster.maxRunning}`,
   },
-  { id: 'waiting', title: 'Waiting', numeric: true, value: (cluster) => cluster.waiting },
+  {
+    id: 'waiting',
+    title: 'Waiting',
+    explanation: EXPLANATIONS.clusterWaiting,
+    numeric: true,
+    value: (cluster) => cluster.waiting,
+  },
   { id: 'version', title: 'Version', value: (cluster) => cluster.version },
   {
     id: 'actions',

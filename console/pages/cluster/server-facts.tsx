@@ -3,6 +3,7 @@ import { Facts } from '../../parts/facts.tsx'
 import { Instant } from '../../parts/instant.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { shownCount, shownDuration } from '../../parts/units.ts'
+import { EXPLANATIONS } from '../../parts/explanations.ts'
 
 /** The state of the coordinator that answers the console. */
 export function ServerFacts() {
@@ -16,17 +17,25 @@ export function ServerFacts() {
       facts={[
         ['Role', status.writer ? 'writes the event log' : 'stand-by'],
         ['Ready', status.ready ? 'yes' : 'no'],
-        ['Epoch', shownCount(status.epoch)],
+        ['Epoch', shownCount(status.epoch), EXPLANATIONS.epoch],
         ['Event log', status.log],
         ['Database', status.database],
-        ['Lag of the read models', lag && `${shownCount(lag.events)} events, ${shownDuration(lag.oldestMillis * 1e6)}`],
+        [
+          'Lag of the read models',
+          lag && `${shownCount(lag.events)} events, ${shownDuration(lag.oldestMillis * 1e6)}`,
+          EXPLANATIONS.lag,
+        ],
         ['Projection', projection?.state],
         ['Projection since', projection?.since === undefined ? undefined : <Instant iso={projection.since} />],
         ['Reason', projection?.reason],
-        ['Dead letters', shownCount(status.deadLetters)],
-        ['Restarts', shownCount(status.restarts)],
-        ['Workers', `${workers.active} active, ${workers.suspect} suspect, ${workers.failed} failed`],
-        ['Open queries', shownCount(status.openQueries)],
+        ['Dead letters', shownCount(status.deadLetters), EXPLANATIONS.deadLetters],
+        ['Restarts', shownCount(status.restarts), EXPLANATIONS.restarts],
+        [
+          'Workers',
+          `${workers.active} active, ${workers.suspect} suspect, ${workers.failed} failed`,
+          EXPLANATIONS.workers,
+        ],
+        ['Open queries', shownCount(status.openQueries), EXPLANATIONS.openQueries],
       ]}
     />
   )

@@ -6,6 +6,7 @@ import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { countColumn, durationColumn, instantColumn, stateColumn } from '../../parts/figure-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { shownSize } from '../../parts/units.ts'
+import { EXPLANATIONS } from '../../parts/explanations.ts'
 
 const columns: readonly Column<NodeInfo>[] = [
   {
@@ -17,18 +18,18 @@ const columns: readonly Column<NodeInfo>[] = [
   stateColumn({ id: 'state', title: 'State', of: (node) => node.state }),
   { id: 'address', title: 'Address', value: (node) => node.uri },
   { id: 'version', title: 'Version', value: (node) => node.nodeVersion.version },
-  durationColumn({ id: 'age', title: 'Age', of: (node) => node.age }),
+  durationColumn({ id: 'age', title: 'Age', explanation: EXPLANATIONS.age, of: (node) => node.age }),
   countColumn({
     id: 'tasks',
     title: 'Tasks',
-    explanation: 'Tasks of open queries on the worker that have not ended',
+    explanation: EXPLANATIONS.workerTasks,
     of: (node) => node.runningTasks,
   }),
-  countColumn({ id: 'cores', title: 'Cores', of: (node) => node.cores }),
+  countColumn({ id: 'cores', title: 'Cores', explanation: EXPLANATIONS.cores, of: (node) => node.cores }),
   {
     id: 'memory',
     title: 'Memory',
-    explanation: "Memory of the worker's machine or container, in units of 1,024",
+    explanation: EXPLANATIONS.workerMemory,
     numeric: true,
     value: (node) => node.memoryBytes,
     cell: (node) => (node.memoryBytes === undefined ? '' : shownSize(node.memoryBytes)),
@@ -36,7 +37,7 @@ const columns: readonly Column<NodeInfo>[] = [
   {
     id: 'requests',
     title: 'Requests',
-    explanation: 'Requests to this worker, weighted so that those of the last minute count most',
+    explanation: EXPLANATIONS.requests,
     numeric: true,
     value: (node) => node.recentRequests,
     cell: (node) => node.recentRequests.toFixed(1),
@@ -44,7 +45,7 @@ const columns: readonly Column<NodeInfo>[] = [
   {
     id: 'failures',
     title: 'Failures',
-    explanation: 'Failed requests to this worker, weighted so that those of the last minute count most',
+    explanation: EXPLANATIONS.failures,
     numeric: true,
     value: (node) => node.recentFailures,
     cell: (node) => node.recentFailures.toFixed(1),

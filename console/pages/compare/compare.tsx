@@ -8,15 +8,16 @@ import { QueryLink } from '../../parts/query-link.tsx'
 import { TableSection } from '../../parts/table-section.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
 import { comparedFigures, comparedOperators, type Compared } from './compared.ts'
+import { EXPLANATIONS } from '../../parts/explanations.ts'
 
 const columns: readonly Column<Compared>[] = [
   { id: 'name', title: 'Figure', value: ({ name }) => name },
-  { id: 'a', title: 'First', value: ({ a }) => a },
-  { id: 'b', title: 'Second', value: ({ b }) => b },
+  { id: 'a', title: 'First', explanation: EXPLANATIONS.compared, value: ({ a }) => a },
+  { id: 'b', title: 'Second', explanation: EXPLANATIONS.compared, value: ({ b }) => b },
   {
     id: 'factor',
     title: 'Factor',
-    explanation: 'The second figure divided by the first',
+    explanation: EXPLANATIONS.factor,
     numeric: true,
     value: ({ factor }) => factor,
     cell: ({ factor }) => (factor === undefined ? '' : `× ${factor.toFixed(2)}`),

@@ -8,6 +8,8 @@ import { Problem } from '../../parts/problem.tsx'
 import { bytesOf } from '../../parts/units.ts'
 import { usePageTitle } from '../../shell/use-page-title.ts'
 import { Waiting } from './waiting.tsx'
+import { EXPLANATIONS } from '../../parts/explanations.ts'
+import { Size } from '../../parts/figure.tsx'
 
 const columns: readonly Column<ResourceGroupInfo>[] = [
   {
@@ -22,11 +24,17 @@ const columns: readonly Column<ResourceGroupInfo>[] = [
   },
   stateColumn({ id: 'state', title: 'State', of: (group) => group.state }),
   { id: 'policy', title: 'Policy', value: (group) => group.schedulingPolicy.toLowerCase() },
-  { id: 'weight', title: 'Weight', numeric: true, value: (group) => group.schedulingWeight },
+  {
+    id: 'weight',
+    title: 'Weight',
+    explanation: EXPLANATIONS.weight,
+    numeric: true,
+    value: (group) => group.schedulingWeight,
+  },
   {
     id: 'running',
     title: 'Running',
-    explanation: 'Running queries, of those that the group allows at once',
+    explanation: EXPLANATIONS.groupRunning,
     numeric: true,
     value: (group) => group.numRunningQueries,
     cell: (group) => `${group.numRunningQueries} of ${group.hardConcurrencyLimit}`,
@@ -34,7 +42,7 @@ const columns: readonly Column<ResourceGroupInfo>[] = [
   {
     id: 'queued',
     title: 'Queued',
-    explanation: 'Queued queries, of those that the group allows at once',
+    explanation: EXPLANATIONS.groupQueued,
     numeric: true,
     value: (group) => group.numQueuedQueries,
     cell: (group) => `${group.numQueuedQueries} of ${group.maxQueuedQueries}`,
@@ -42,11 +50,12 @@ const columns: readonly Column<ResourceGroupInfo>[] = [
   {
     id: 'memory',
     title: 'Memory',
+    explanation: EXPLANATIONS.groupMemory,
     numeric: true,
     value: (group) => bytesOf(group.memoryUsage),
-    cell: (group) => group.memoryUsage,
+    cell: (group) => <Size of={group.memoryUsage} />,
   },
-  durationColumn({ id: 'cpu', title: 'CPU', of: (group) => group.cpuUsage }),
+  durationColumn({ id: 'cpu', title: 'CPU', explanation: EXPLANATIONS.groupCpu, of: (group) => group.cpuUsage }),
 ]
 
 /** The resource groups at the top, or one group with those below it. */

@@ -1,11 +1,15 @@
 import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
-import { useQueryList } from '../../api/queries.ts'
+import { Text } from '@mantine/core'
+import { MOST_QUERIES, useQueryList } from '../../api/queries.ts'
 import type { Column } from '../../parts/data-table.tsx'
 import { durationColumn } from '../../parts/figure-columns.tsx'
 import { queryColumn, userColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { QueryLink } from '../../parts/query-link.tsx'
 import { TableSection } from '../../parts/table-section.tsx'
+import { Explained } from '../../parts/explained.tsx'
+import { EXPLANATIONS } from '../../parts/explanations.ts'
+import { shownCount } from '../../parts/units.ts'
 
 const EVERY_MS = 2000
 const OPEN = new URLSearchParams({ state: 'QUEUED,PLANNING,STARTING,RUNNING,FINISHING' })
@@ -21,17 +25,22 @@ const waitingColumns: readonly Column<WaitingQuery>[] = [
   queryColumn,
   userColumn,
   { id: 'group', title: 'Group', value: groupOf },
-  durationColumn({ id: 'waits', title: 'Waits', of: (query) => query.queryStats.queuedTime }),
+  durationColumn({
+    id: 'waits',
+    title: 'Waits',
+    explanation: EXPLANATIONS.waits,
+    of: (query) => query.queryStats.queuedTime,
+  }),
   {
     id: 'why',
     title: 'Why',
-    explanation: 'The limit that holds the query back',
+    explanation: { text: 'The limit that holds the query back' },
     value: (query) => query.queuedReason,
   },
   {
     id: 'for',
     title: 'Behind',
-    explanation: 'Queries that run in the same group now, at most five of them',
+    explanation: { text: 'Queries that run in the same group now, at most five of them' },
     value: (query) => query.waitsFor.length,
     cell: (query) => query.waitsFor.slice(0, MOST_SHOWN).map((id) => <QueryLink key={id} queryId={id} />),
   },
@@ -41,13 +50,23 @@ const runningColumns: readonly Column<QueryListItem>[] = [
   queryColumn,
   userColumn,
   { id: 'group', title: 'Group', value: groupOf },
-  durationColumn({ id: 'elapsed', title: 'Elapsed', of: (query) => query.queryStats.elapsedTime }),
-  durationColumn({ id: 'cpu', title: 'CPU', of: (query) => query.queryStats.totalCpuTime }),
+  durationColumn({
+    id: 'elapsed',
+    title: 'Elapsed',
+    explanation: EXPLANATIONS.elapsed,
+    of: (query) => query.queryStats.elapsedTime,
+  }),
+  durationColumn({
+    id: 'cpu',
+    title: 'CPU',
+    explanation: EXPLANATIONS.cpu,
+    of: (query) => query.queryStats.totalCpuTime,
+  }),
 ]
 
 /** The queries that wait in a group or below it, with the reason and the running queries. @param names of the path */
 export function Waiting({ names }: { readonly names: readonly string[] }) {
-  const { data, error } = useQueryList(OPEN, { everyMs: EVERY_MS })
+  const { data, error } = useQueryList(OPEN, { everyMs: EVERY_MS, limit: MOST_QUERIES })
   if (error) return <Problem error={error} />
   if (!data) return null
   const inGroup = data.queries.filter(({ resourceGroupId }) => names.every((name, at) => resourceGroupId[at] === name))
@@ -57,6 +76,13 @@ export function Waiting({ names }: { readonly names: readonly string[] }) {
     .map((query) => ({ ...query, waitsFor: running.filter((one) => groupOf(one) === groupOf(query)).map(idOf) }))
   return (
     <>
+      {data.older === undefined ? null : (
+        <Text size="sm" role="status">
+          There are more than{' '}
+          <Explained by={EXPLANATIONS.openQueries}>{shownCount(MOST_QUERIES)} open queries</Explained>: the page shows
+          the newest of them.
+        </Text>
+      )}
       <TableSection
         title="Waiting queries"
         columns={waitingColumns}

@@ -2,7 +2,7 @@ import { Button, Group, Title } from '@mantine/core'
 import { useSearchParams } from 'wouter'
 import { useFollowedEvents } from '../../api/follow-events.ts'
 import { useQueryList } from '../../api/queries.ts'
-import { DataTable } from '../../parts/data-table.tsx'
+import { DataTable, type ServerOrder } from '../../parts/data-table.tsx'
 import { LiveMark } from '../../parts/live-mark.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
@@ -17,19 +17,21 @@ export function QueriesPage() {
   usePageTitle('Queries')
   const [search, setSearch] = useSearchParams()
   const cursor = search.get('cursor')
-  const connected = useFollowedEvents(cursor === null ? '/v1/events' : undefined, ['queries'])
+  const isNewest = cursor === null && search.get('sort') === null
+  const connected = useFollowedEvents(isNewest ? '/v1/events' : undefined, ['queries'])
   const { data, error } = useQueryList(search)
   const filters = filtersIn(search)
+  const order = orderIn(search)
   return (
     <>
       <Group justify="space-between">
         <Title order={1} size="h2">
           Queries
         </Title>
-        {cursor === null ? <LiveMark connected={connected} /> : null}
+        {isNewest ? <LiveMark connected={connected} /> : null}
       </Group>
-      <FilterForm key={search.toString()} search={search} onFilter={setSearch} />
-      <SavedFilters filters={filters} onFilter={setSearch} />
+      <FilterForm key={filters.toString()} search={search} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
+      <SavedFilters filters={filters} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
       <Totals filters={filters} />
       {error ? <Problem error={error} /> : null}
       {data ? (
@@ -39,22 +41,36 @@ export function QueriesPage() {
           rows={data.queries}
           rowKey={(query) => query.queryId}
           empty="No queries."
+          serverOrder={{ order, onOrder: (next) => setSearch(ordered(filters, next)) }}
         />
       ) : null}
       <Group>
         {cursor === null ? null : (
-          <Button variant="default" onClick={() => setSearch(filters)}>
-            Newest
+          <Button variant="default" onClick={() => setSearch(ordered(filters, order))}>
+            First page
           </Button>
         )}
         {data?.older === undefined ? null : (
           <Button variant="default" onClick={() => setSearch(withCursor(search, data.older ?? ''))}>
-            Older
+            {order.by === 'created' && order.descending ? 'Older' : 'Next page'}
           </Button>
         )}
       </Group>
     </>
   )
+}
+
+/** The order of the list in an address; newest first where it has none. */
+function orderIn(search: URLSearchParams): ServerOrder {
+  return { by: search.get('sort') ?? 'created', descending: search.get('order') !== 'asc' }
+}
+
+/** An address with these filters and this order. */
+function ordered(filters: URLSearchParams, { by, descending }: ServerOrder): URLSearchParams {
+  const next = new URLSearchParams(filters)
+  if (by !== 'created' || !descending) next.set('sort', by)
+  if (!descending) next.set('order', 'asc')
+  return next
 }
 
 function withCursor(search: URLSearchParams, cursor: string): URLSearchParams {

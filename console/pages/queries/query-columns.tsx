@@ -1,18 +1,20 @@
 import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
 import type { Column } from '../../parts/data-table.tsx'
-import { countColumn, durationColumn, sizeColumn, stateColumn } from '../../parts/figure-columns.tsx'
+import { costColumn, countColumn, durationColumn, sizeColumn, stateColumn } from '../../parts/figure-columns.tsx'
 import { createdColumn, queryColumn, userColumn } from '../../parts/listed-columns.tsx'
+import { EXPLANATIONS } from '../../parts/explanations.ts'
 
 /** The columns of the list of queries. */
 export const queryColumns: readonly Column<QueryListItem>[] = [
   queryColumn,
   stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
   userColumn,
-  createdColumn,
+  { ...createdColumn, serverSort: 'created' },
   durationColumn({
     id: 'elapsed',
     title: 'Elapsed',
-    explanation: 'Time from the creation of the query to its end, or to now',
+    explanation: EXPLANATIONS.elapsed,
+    serverSort: 'elapsed',
     of: (query) => query.queryStats.elapsedTime,
   }),
   {
@@ -28,7 +30,9 @@ export const queryColumns: readonly Column<QueryListItem>[] = [
   {
     id: 'app',
     title: 'App',
-    explanation: 'Program behind the query and its object, as the client says: a dashboard, a model, a DAG',
+    explanation: {
+      text: 'Program behind the query and its object, as the client says: a dashboard, a model, a DAG',
+    },
     value: (query) => [query.app, query.appObject].filter(Boolean).join(': '),
   },
   { id: 'source', title: 'Source', value: (query) => query.session.source },
@@ -37,19 +41,28 @@ export const queryColumns: readonly Column<QueryListItem>[] = [
   durationColumn({
     id: 'cpu',
     title: 'CPU',
-    explanation: 'CPU time of all tasks',
+    explanation: EXPLANATIONS.cpu,
+    serverSort: 'cpu',
     of: (query) => query.queryStats.totalCpuTime,
   }),
   sizeColumn({
     id: 'read',
     title: 'Read',
-    explanation: 'Bytes that the query read from tables, in units of 1,024',
+    explanation: EXPLANATIONS.bytesRead,
+    serverSort: 'read',
     of: (query) => query.queryStats.rawInputDataSize,
+  }),
+  costColumn({
+    id: 'cost',
+    title: 'Cost',
+    explanation: EXPLANATIONS.cost,
+    of: (query) => query,
   }),
   countColumn({
     id: 'rows',
     title: 'Rows',
-    explanation: 'Rows of the result',
+    explanation: EXPLANATIONS.resultRows,
+    serverSort: 'rows',
     of: (query) => query.queryStats.outputPositions,
   }),
 ]

@@ -1,6 +1,8 @@
-import { Text } from '@mantine/core'
+import { Group } from '@mantine/core'
 import { useQueryTotals } from '../../api/queries.ts'
-import { shownCount, shownText } from '../../parts/units.ts'
+import { Explained } from '../../parts/explained.tsx'
+import { EXPLANATIONS } from '../../parts/explanations.ts'
+import { shownCost, shownCount, shownText } from '../../parts/units.ts'
 
 /** Totals of all queries that the filters choose, not only of those on this page. */
 export function Totals({ filters }: { readonly filters: URLSearchParams }) {
@@ -8,11 +10,18 @@ export function Totals({ filters }: { readonly filters: URLSearchParams }) {
   // The list says why the filters are refused.
   if (error || !data) return null
   const states = Object.entries(data.states).map(([state, figures]) => `${shownCount(figures?.queries ?? 0)} ${state}`)
+  const cost = shownCost(data)
   return (
-    <Text size="sm" my="xs" role="status" title="Totals of all queries that the filters choose">
-      {shownCount(data.queries)} queries{states.length === 0 ? '' : ` (${states.join(', ')})`} · CPU{' '}
-      {shownText(data.cpuTime)} · read {shownText(data.rawInputDataSize)} · result {shownCount(data.outputPositions)}{' '}
-      rows, {shownText(data.outputDataSize)}
-    </Text>
+    <Group gap="md" my="xs" fz="sm" role="status" aria-label="Totals">
+      <Explained by={EXPLANATIONS.queriesFound}>
+        {shownCount(data.queries)} queries{states.length === 0 ? '' : ` (${states.join(', ')})`}
+      </Explained>
+      <Explained by={EXPLANATIONS.cpuFound}>CPU {shownText(data.cpuTime)}</Explained>
+      <Explained by={EXPLANATIONS.readFound}>read {shownText(data.rawInputDataSize)}</Explained>
+      <Explained by={EXPLANATIONS.resultFound}>
+        result {shownCount(data.outputPositions)} rows, {shownText(data.outputDataSize)}
+      </Explained>
+      {cost === '' ? null : <Explained by={EXPLANATIONS.costFound}>cost {cost}</Explained>}
+    </Group>
   )
 }

@@ -24,8 +24,9 @@ const sourceColumns: readonly Column<Source>[] = [
   {
     id: 'how',
     title: 'How',
-    explanation:
-      'IDENTITY: the value itself; TRANSFORMATION, AGGREGATION: computed from it; other words: it decides about values or rows',
+    explanation: {
+      text: 'IDENTITY: the value itself; TRANSFORMATION, AGGREGATION: computed from it; other words: it decides about values or rows',
+    },
     value: ({ how }) => how,
   },
 ]

@@ -7,6 +7,7 @@ import { countColumn, durationColumn, stateColumn } from '../../parts/figure-col
 import { createdColumn, queryColumn, userColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { Section } from '../../parts/section.tsx'
+import { EXPLANATIONS } from '../../parts/explanations.ts'
 
 /** Other queries with the same fingerprint: statements that differ in their literals only. */
 export function OtherRuns({ query }: { readonly query: QueryInfo }) {
@@ -30,9 +31,24 @@ function RunsOf({ queryId, fingerprint }: { readonly queryId: string; readonly f
     createdColumn,
     userColumn,
     stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
-    durationColumn({ id: 'elapsed', title: 'Elapsed', of: (query) => query.queryStats.elapsedTime }),
-    durationColumn({ id: 'cpu', title: 'CPU', of: (query) => query.queryStats.totalCpuTime }),
-    countColumn({ id: 'read', title: 'Rows read', of: (query) => query.queryStats.rawInputPositions }),
+    durationColumn({
+      id: 'elapsed',
+      title: 'Elapsed',
+      explanation: EXPLANATIONS.elapsed,
+      of: (query) => query.queryStats.elapsedTime,
+    }),
+    durationColumn({
+      id: 'cpu',
+      title: 'CPU',
+      explanation: EXPLANATIONS.cpu,
+      of: (query) => query.queryStats.totalCpuTime,
+    }),
+    countColumn({
+      id: 'read',
+      title: 'Rows read',
+      explanation: EXPLANATIONS.rowsRead,
+      of: (query) => query.queryStats.rawInputPositions,
+    }),
     {
       id: 'compare',
       title: 'Comparison',

@@ -10,6 +10,7 @@ import { OtherRuns } from './other-runs.tsx'
 import { Operators } from './operators/operators.tsx'
 import { QueryFacts } from './query-facts.tsx'
 import { Session } from './session.tsx'
+import { Splits } from './splits/splits.tsx'
 import { Statement } from './statement.tsx'
 import { Tasks } from './tasks/tasks.tsx'
 import { Phases } from './time/phases.tsx'
@@ -45,6 +46,16 @@ const TABS: readonly [Tab, ...Tab[]] = [
     id: 'tasks',
     title: 'Tasks',
     content: ({ query, events, asOf }) => <Tasks root={query.outputStage} now={momentOf(query, events, asOf)} />,
+  },
+  {
+    id: 'splits',
+    title: 'Splits',
+    content: ({ query, events, asOf }) => (
+      <Splits
+        queryId={query.queryId}
+        events={asOf === undefined ? events : events.filter(({ sequence }) => sequence <= asOf)}
+      />
+    ),
   },
   { id: 'lineage', title: 'Lineage', content: ({ query }) => <LineageTables query={query} /> },
   { id: 'runs', title: 'Other runs', content: ({ query }) => <OtherRuns query={query} /> },

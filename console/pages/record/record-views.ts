@@ -1,3 +1,4 @@
+import { parseTableName } from '../../../src/shared/table-name.ts'
 import { quotedText } from '../../api/statement/read-rows.ts'
 
 /** A question to the record. */
@@ -8,19 +9,28 @@ export interface RecordView {
   readonly explanation: string
   /** Fields that narrow the question, besides the number of days. */
   readonly fields: readonly RecordField[]
-  /** @param given values of the fields that are not empty, and `days` */
-  readonly sql: (given: ReadonlyMap<string, string>) => string
+  /** The number of days that the question asks about at first. @default 1 */
+  readonly days?: number
+  /**
+   * @param given values of the fields that are not empty, and `days`
+   * @returns undefined if a field cannot be read
+   */
+  readonly sql: (given: ReadonlyMap<string, string>) => string | undefined
 }
 
 export interface RecordField {
   readonly name: string
   readonly label: string
   readonly required?: true
+  /** What the field can be; the first one is chosen at first. Absent: any text. */
+  readonly choices?: readonly string[]
 }
 
 /** The most rows of an answer: what a page may hold. */
 const MOST_ROWS = 1000
 
+/** A name with a dot is in double quotes. */
+const TABLE = 'Table (catalog.schema.table)'
 const USER: RecordField = { name: 'user', label: 'User' }
 
 /** Events of administrators: who ended, forgot, drained, rebuilt, replayed, or changed files. */
@@ -36,7 +46,21 @@ const ACTS = [
   'CertificateTaken',
   'ConfigurationLoaded',
   'ClusterStateAsked',
+  'LogVerified',
 ]
+
+/** What costs can be summed by: the view of `system.history`, its columns, and the condition on its time. */
+const COSTS: Readonly<Record<string, { readonly view: string; readonly columns: string; readonly where?: string }>> = {
+  user: { view: 'cost_by_day', columns: 'user' },
+  'group of the user': { view: 'cost_by_group', columns: 'user_group' },
+  app: { view: 'cost_by_day', columns: 'app' },
+  'dashboard, model, DAG': { view: 'cost_by_object', columns: 'app, app_object', where: 'app_object IS NOT NULL' },
+  source: { view: 'cost_by_day', columns: 'source' },
+  table: { view: 'cost_by_table', columns: 'catalog_name, schema_name, table_name' },
+  cluster: { view: 'cost_by_day', columns: 'cluster' },
+  'resource group': { view: 'cost_by_day', columns: 'resource_group' },
+  day: { view: 'cost_by_day', columns: 'day' },
+}
 
 /** The questions of the page, in the order of its list. */
 export const RECORD_VIEWS: readonly [RecordView, ...RecordView[]] = [
@@ -44,13 +68,11 @@ export const RECORD_VIEWS: readonly [RecordView, ...RecordView[]] = [
     id: 'reads',
     title: 'Who read a table',
     explanation: 'Each query that read the table, newest first; with a column, each use of the column.',
-    fields: [
-      { name: 'table', label: 'Table (catalog.schema.table)', required: true },
-      { name: 'column', label: 'Column' },
-      USER,
-    ],
+    fields: [{ name: 'table', label: TABLE, required: true }, { name: 'column', label: 'Column' }, USER],
     sql(given) {
-      const [catalog = '', schema = '', table = ''] = (given.get('table') ?? '').split('.')
+      const name = parseTableName(given.get('table') ?? '')
+      if (!name) return undefined
+      const { catalog, schema, table } = name
       const names = [
         `catalog_name = ${quotedText(catalog)}`,
         `schema_name = ${quotedText(schema)}`,
@@ -66,6 +88,24 @@ export const RECORD_VIEWS: readonly [RecordView, ...RecordView[]] = [
           )
         : rowsOf('time, user, query_id, columns', 'tables_read', names, given)
     },
+  },
+  {
+    id: 'cost',
+    title: 'Cost',
+    explanation:
+      'What queries cost by the prices of the server. Without prices the cost is NULL. A query counts in full for each table that it reads and for each group of its user; these two are by whole months.',
+    fields: [{ name: 'by', label: 'By', choices: Object.keys(COSTS) }],
+    days: 30,
+    sql: costsOf,
+  },
+  {
+    id: 'unused',
+    title: 'Unused tables',
+    explanation:
+      'Tables and views of the catalogs that no query of the record read within these days, with their size; the largest first.',
+    fields: [],
+    days: 90,
+    sql: unusedOf,
   },
   {
     id: 'refusals',
@@ -96,7 +136,8 @@ export const RECORD_VIEWS: readonly [RecordView, ...RecordView[]] = [
   {
     id: 'acts',
     title: 'Acts of administrators',
-    explanation: 'Who killed queries, forgot data, drained workers, changed clusters, files and certificates.',
+    explanation:
+      'Who killed queries, forgot data, drained workers, verified the log, changed clusters, files and certificates.',
     fields: [],
     sql: (given) =>
       rowsOf('time, type, stream, data', 'events', [`type IN (${ACTS.map(quotedText).join(', ')})`], given),
@@ -133,6 +174,29 @@ export const RECORD_VIEWS: readonly [RecordView, ...RecordView[]] = [
   },
 ]
 
+/** Views by month begin with the month of the first day. */
+const BY_MONTH = new Set(['cost_by_group', 'cost_by_table'])
+
+function costsOf(given: ReadonlyMap<string, string>): string | undefined {
+  const by = given.get('by') ?? 'user'
+  const found = Object.hasOwn(COSTS, by) ? COSTS[by] : undefined
+  if (!found) return undefined
+  const { view, columns, where } = found
+  const first = `current_date - INTERVAL '${daysOf(given, 30)}' DAY`
+  const since = BY_MONTH.has(view) ? `month >= date_trunc('month', ${first})` : `day >= ${first}`
+  return `SELECT ${columns}, sum(queries) AS queries, sum(cpu_seconds) AS cpu_seconds, sum(scanned_bytes) AS scanned_bytes,
+  sum(cost) AS cost, currency
+FROM system.history.${view} WHERE ${[since, where].filter(Boolean).join(' AND ')}
+GROUP BY ${columns}, currency ORDER BY ${columns === 'day' ? 'day' : 'cost'} DESC NULLS LAST, cpu_seconds DESC LIMIT ${MOST_ROWS}`
+}
+
+function unusedOf(given: ReadonlyMap<string, string>): string {
+  return `SELECT catalog_name, schema_name, table_name, kind, last_read, last_written, row_count, bytes
+FROM system.history.table_usage
+WHERE (last_read IS NULL OR last_read < now() - INTERVAL '${daysOf(given, 90)}' DAY)
+ORDER BY bytes DESC NULLS LAST, last_read NULLS FIRST LIMIT ${MOST_ROWS}`
+}
+
 function rowsOf(
   columns: string,
   table: string,
@@ -140,9 +204,14 @@ function rowsOf(
   given: ReadonlyMap<string, string>,
   time = 'time',
 ): string {
-  const days = Number(given.get('days'))
-  const since = `${time} >= now() - INTERVAL '${Number.isInteger(days) && days > 0 ? days : 1}' DAY`
+  const since = `${time} >= now() - INTERVAL '${daysOf(given, 1)}' DAY`
   return `SELECT ${columns} FROM system.history.${table} WHERE ${[since, ...conditions].join(' AND ')} ORDER BY ${time} DESC LIMIT ${MOST_ROWS}`
+}
+
+/** The number of days that a question asks about. */
+function daysOf(given: ReadonlyMap<string, string>, otherwise: number): number {
+  const days = Number(given.get('days'))
+  return Number.isInteger(days) && days > 0 ? days : otherwise
 }
 
 function equal(column: string, value: string | undefined): readonly string[] {

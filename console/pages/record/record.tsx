@@ -6,23 +6,23 @@ import { Disclosure } from '../../parts/disclosure.tsx'
 import { Instant } from '../../parts/instant.tsx'
 import { JsonText } from '../../parts/json-text.tsx'
 import { Problem } from '../../parts/problem.tsx'
+import { shownCost, shownCount, shownDuration, shownSize } from '../../parts/units.ts'
 import { QueryLink } from '../../parts/query-link.tsx'
 import { RowsTable } from '../../parts/rows-table.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
+import { RECORD_COLUMNS } from '../../parts/explanations.ts'
+import { Audits, AUDITS } from './audits.tsx'
 import { RECORD_VIEWS, type RecordView } from './record-views.ts'
 import { ReplayVerdicts } from './verdicts/replay-verdicts.tsx'
 
 const DAYS = ['1', '7', '30', '90', '365']
 
-/** Questions to the record: each is a statement over `system.history`, with the rights of the user. */
+/** Questions to the record: each is a statement over `system.history`, with the rights of the user; and audits. */
 export function RecordPage() {
   usePageTitle('Record')
   const [search, setSearch] = useSearchParams()
+  const isAudits = search.get('view') === AUDITS.id
   const view = RECORD_VIEWS.find(({ id }) => id === search.get('view')) ?? RECORD_VIEWS[0]
-  const given = new Map([...search].filter(([, value]) => value !== ''))
-  const isComplete = view.fields.every(({ name, required }) => required === undefined || given.has(name))
-  const sql = isComplete ? view.sql(given) : undefined
-  const { data, error, isFetching, refetch } = useRows(sql)
   return (
     <>
       <Title order={1} size="h2">
@@ -32,10 +32,31 @@ export function RecordPage() {
         label="Question"
         my="xs"
         maw="20rem"
-        value={view.id}
-        data={RECORD_VIEWS.map(({ id, title }) => ({ value: id, label: title }))}
+        value={isAudits ? AUDITS.id : view.id}
+        data={[...RECORD_VIEWS, AUDITS].map(({ id, title }) => ({ value: id, label: title }))}
         onChange={(event) => setSearch({ view: event.currentTarget.value })}
       />
+      {isAudits ? <Audits /> : <Question key={view.id} view={view} search={search} onAsk={setSearch} />}
+    </>
+  )
+}
+
+/** A question with its fields, and the rows of the answer. */
+function Question({
+  view,
+  search,
+  onAsk,
+}: {
+  readonly view: RecordView
+  readonly search: URLSearchParams
+  readonly onAsk: (search: URLSearchParams) => void
+}) {
+  const given = new Map([...search].filter(([, value]) => value !== ''))
+  const isComplete = view.fields.every(({ name, required }) => required === undefined || given.has(name))
+  const sql = isComplete ? view.sql(given) : undefined
+  const { data, error, isFetching, refetch } = useRows(sql)
+  return (
+    <>
       <Text size="sm">{view.explanation}</Text>
       <Fields
         key={search.toString()}
@@ -43,14 +64,19 @@ export function RecordPage() {
         search={search}
         onAsk={(next) => {
           if (next.toString() === search.toString()) void refetch()
-          else setSearch(next)
+          else onAsk(next)
         }}
       />
+      {isComplete && sql === undefined ? (
+        <Text size="sm" role="alert">
+          A table is named catalog.schema.table; a name with a dot is in double quotes.
+        </Text>
+      ) : null}
       {isFetching ? <Text size="sm">The record is being read.</Text> : null}
       {error ? <Problem error={error} /> : null}
       {data && sql !== undefined && !error ? (
         <>
-          <RowsTable columns={data.columns} rows={data.rows} show={shownValue} />
+          <RowsTable columns={data.columns} rows={data.rows} show={shownValue} explanations={RECORD_COLUMNS} />
           <details>
             <summary>The statement of this question</summary>
             <Code block className="sql" tabIndex={0}>
@@ -81,20 +107,30 @@ function Fields({
   return (
     <form onSubmit={submit}>
       <Group align="end" gap="xs" my="xs">
-        {view.fields.map(({ name, label, required }) => (
-          <TextInput
-            key={name}
-            name={name}
-            label={label}
-            required={required === true}
-            defaultValue={search.get(name) ?? ''}
-          />
-        ))}
+        {view.fields.map(({ name, label, required, choices }) =>
+          choices ? (
+            <NativeSelect
+              key={name}
+              name={name}
+              label={label}
+              defaultValue={search.get(name) ?? choices[0] ?? ''}
+              data={[...choices]}
+            />
+          ) : (
+            <TextInput
+              key={name}
+              name={name}
+              label={label}
+              required={required === true}
+              defaultValue={search.get(name) ?? ''}
+            />
+          ),
+        )}
         <NativeSelect
           label="Days"
           title="How many days back"
           name="days"
-          defaultValue={search.get('days') ?? '1'}
+          defaultValue={search.get('days') ?? String(view.days ?? 1)}
           data={DAYS}
         />
         <Button type="submit" variant="default">
@@ -109,8 +145,18 @@ function Fields({
 function shownValue({ name, type }: { readonly name: string; readonly type: string }, text: string) {
   if (name === 'query_id' || (name === 'stream' && /^\d{8}_/.test(text))) return <QueryLink queryId={text} />
   if (name === 'data') return <Disclosure content={() => <JsonText value={parsed(text)} />} />
+  const cell = shownFigure(name, text)
+  if (cell !== undefined) return cell
   if (!/^timestamp.* with time zone$/.test(type) || !text.endsWith(' UTC')) return undefined
   return <Instant iso={`${text.slice(0, -4).replace(' ', 'T')}Z`} />
+}
+
+/** Seconds and bytes in units that people read. */
+function shownFigure(name: string, text: string): string | undefined {
+  if (name === 'cpu_seconds') return shownDuration(Number(text) * 1e9)
+  if (name === 'scanned_bytes' || name === 'bytes') return shownSize(Number(text))
+  if (name === 'cost') return shownCost({ cost: Number(text), currency: '' }).trim()
+  return name === 'queries' || name === 'row_count' ? shownCount(Number(text)) : undefined
 }
 
 function parsed(json: string): unknown {

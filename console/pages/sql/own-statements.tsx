@@ -45,11 +45,12 @@ export function OwnStatements({ user, onOpen }: { readonly user: string; readonl
     },
   ]
   if (error) return <Problem error={error} />
+  if (!data) return <p>Your statements are being read.</p>
   return (
     <DataTable
       label="My statements"
       columns={columns}
-      rows={data?.queries ?? []}
+      rows={data.queries}
       rowKey={(query) => query.queryId}
       empty="You have run no statement here yet."
     />

@@ -1,5 +1,7 @@
 import { lazy, Suspense } from 'react'
 import type { GraphData } from './graph-data.ts'
+import { Explained } from '../explained.tsx'
+import { EXPLANATIONS } from '../explanations.ts'
 
 const FlowGraph = lazy(() => import('./flow-graph.tsx'))
 
@@ -7,8 +9,11 @@ const FlowGraph = lazy(() => import('./flow-graph.tsx'))
 export function LazyGraph({ label, graph }: { readonly label: string; readonly graph: GraphData }) {
   if (graph.nodes.length === 0) return <p>There is no plan yet.</p>
   return (
-    <Suspense fallback={<p>The graph is being drawn.</p>}>
-      <FlowGraph label={label} graph={graph} />
-    </Suspense>
+    <div data-explains>
+      <Explained by={EXPLANATIONS.graph}>How to read this graph</Explained>
+      <Suspense fallback={<p>The graph is being drawn.</p>}>
+        <FlowGraph label={label} graph={graph} />
+      </Suspense>
+    </div>
   )
 }

@@ -8,6 +8,8 @@ import { shownDuration } from '../../../parts/units.ts'
 import { EventData } from './event-data.tsx'
 import { eventName } from './event-name.ts'
 import { EventTrack } from './event-track.tsx'
+import { Explained } from '../../../parts/explained.tsx'
+import { EXPLANATIONS } from '../../../parts/explanations.ts'
 
 const PAGE = 100
 
@@ -43,14 +45,18 @@ export function EventList({ queryId, events, asOf, onTravel }: EventListProps) {
       </Group>
       <EventTrack events={found} asOf={asOf} />
       <Pager page={page} pageSize={PAGE} rows={found.length} onPage={setPage} />
-      <Table.ScrollContainer minWidth={320}>
+      <div className="scrolled" tabIndex={0} role="group" aria-label="Events: table">
         <Table aria-label="Events">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Sequence</Table.Th>
+              <Table.Th>
+                <Explained by={EXPLANATIONS.sequence}>Sequence</Explained>
+              </Table.Th>
               <Table.Th>Event</Table.Th>
               <Table.Th>Time</Table.Th>
-              <Table.Th title="Time since the event before it in this list">After</Table.Th>
+              <Table.Th>
+                <Explained by={EXPLANATIONS.after}>After</Explained>
+              </Table.Th>
               <Table.Th>Data</Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -83,7 +89,7 @@ export function EventList({ queryId, events, asOf, onTravel }: EventListProps) {
             ))}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </div>
     </Section>
   )
 }
@@ -102,7 +108,8 @@ function Kinds({
     return [...counts].sort(([, a], [, b]) => b - a)
   }, [events])
   return (
-    <Group gap={4}>
+    <Group gap={4} data-explains>
+      <Explained by={EXPLANATIONS.kinds}>Kinds</Explained>
       {kinds.map(([name, count]) => (
         <Button key={name} size="compact-xs" variant="default" onClick={() => onChoose(name)}>
           {name} {count}

@@ -6,6 +6,11 @@ export function eventName({ type }: { readonly type: string }): string {
     .replaceAll('.', ' ')
 }
 
+/** Whether an event has the plan of its query. */
+export function isPlan(event: { readonly type: string }): boolean {
+  return /^quipu\.query\.planned\./.test(event.type)
+}
+
 /** Whether an event is the last of its query. */
 export function isEndOfQuery(event: { readonly type: string } | undefined): boolean {
   return event !== undefined && /^quipu\.query\.(finished|failed)\./.test(event.type)

@@ -5,6 +5,7 @@ import type { Column } from '../../../parts/data-table.tsx'
 import { TableSection } from '../../../parts/table-section.tsx'
 import { shownDuration, shownOrUnknown, shownSize } from '../../../parts/units.ts'
 import { allOperators, type OperatorFigures } from './operator-figures.ts'
+import { EXPLANATIONS } from '../../../parts/explanations.ts'
 
 type Row = OperatorFigures & { readonly share: number | undefined }
 
@@ -12,15 +13,15 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'operator',
     title: 'Operator',
-    explanation: 'Name as in Trino; the title of a cell has the name in the engine',
+    explanation: { text: 'Name as in Trino; the title of a cell has the name in the engine' },
     value: (row) => row.name,
     cell: (row) => <span title={row.engine}>{row.name}</span>,
   },
-  { id: 'stage', title: 'Stage', value: (row) => row.stage },
+  { id: 'stage', title: 'Stage', explanation: EXPLANATIONS.stage, value: (row) => row.stage },
   {
     id: 'share',
     title: 'Share',
-    explanation: 'Part of the time of all operators, in per cent',
+    explanation: EXPLANATIONS.share,
     numeric: true,
     value: (row) => row.share,
     cell: (row) => (row.share === undefined ? '?' : <Share share={row.share} />),
@@ -28,23 +29,23 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'time',
     title: 'Time',
-    explanation: "Time that the engine's profiler measured, summed over threads; ? where a task was not profiled",
+    explanation: EXPLANATIONS.operatorTime,
     numeric: true,
     value: (row) => row.nanos,
     cell: (row) => (row.nanos === undefined ? '?' : shownDuration(row.nanos)),
   },
-  rowsColumn({ id: 'in', title: 'Rows in', value: (row) => row.rowsIn }),
-  rowsColumn({ id: 'out', title: 'Rows out', value: (row) => row.rowsOut }),
+  rowsColumn({ id: 'in', title: 'Rows in', explanation: EXPLANATIONS.rowsIn, value: (row) => row.rowsIn }),
+  rowsColumn({ id: 'out', title: 'Rows out', explanation: EXPLANATIONS.rowsOut, value: (row) => row.rowsOut }),
   rowsColumn({
     id: 'estimate',
     title: 'Estimated rows',
-    explanation: "Rows of the output as the engine's optimizer estimated them before it ran",
+    explanation: EXPLANATIONS.estimatedRows,
     value: (row) => row.estimatedRows,
   }),
   {
     id: 'bytes',
     title: 'Bytes out',
-    explanation: 'Only scans and outputs count bytes',
+    explanation: EXPLANATIONS.bytesOut,
     numeric: true,
     value: (row) => row.bytesOut,
     cell: (row) => (row.bytesOut === 0 ? '' : shownSize(row.bytesOut)),

@@ -1,6 +1,7 @@
 import type { TaskInfo } from '../../../../src/protocol/info/wire-schemas.ts'
 import { TimeBars, type TimeBar } from '../../../parts/time-bars.tsx'
 import { shortId } from '../stage-list.ts'
+import { EXPLANATIONS } from '../../../parts/explanations.ts'
 
 const MOST = 50
 
@@ -11,5 +12,7 @@ export function TaskTimes({ tasks, now }: { readonly tasks: readonly TaskInfo[];
     const to = task.stats.endTime === undefined ? Math.max(from, now) : Date.parse(task.stats.endTime)
     return { name: shortId(task.taskId), from, to, ...(task.state === 'FAILED' && { kind: 'failed' as const }) }
   })
-  return bars.length === 0 ? null : <TimeBars label="Times of the tasks" bars={bars} />
+  return bars.length === 0 ? null : (
+    <TimeBars label="Times of the tasks" bars={bars} explanation={EXPLANATIONS.taskTimes} />
+  )
 }

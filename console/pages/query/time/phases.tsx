@@ -2,6 +2,7 @@ import type { QueryInfo } from '../../../../src/protocol/info/wire-schemas.ts'
 import { Section } from '../../../parts/section.tsx'
 import { TimeBars } from '../../../parts/time-bars.tsx'
 import { phasesOf } from './phases-of.ts'
+import { EXPLANATIONS } from '../../../parts/explanations.ts'
 
 /** The phases of a query on an axis of time. */
 export function Phases({ query }: { readonly query: QueryInfo }) {
@@ -9,7 +10,7 @@ export function Phases({ query }: { readonly query: QueryInfo }) {
   if (phases.length === 0) return null
   return (
     <Section title="Phases">
-      <TimeBars label="Phases" bars={phases} />
+      <TimeBars label="Phases" bars={phases} explanation={EXPLANATIONS.phases} />
     </Section>
   )
 }

@@ -2,6 +2,8 @@ import { Button, Group, Slider, Text } from '@mantine/core'
 import type { QueryEvent } from '../../../api/query-events.ts'
 import { Instant } from '../../../parts/instant.tsx'
 import { eventName } from '../events/event-name.ts'
+import { Explained } from '../../../parts/explained.tsx'
+import { EXPLANATIONS } from '../../../parts/explanations.ts'
 
 /** Chooses the event as of which the page shows the query; `Now` follows the query again. */
 export function TimeSlider({
@@ -29,7 +31,9 @@ export function TimeSlider({
         label={(value) => `event ${value}`}
       />
       <Text size="sm" w="20rem">
-        {asOf === undefined ? `Now: ${last} events` : `As of event ${at} of ${last}`}
+        <Explained by={EXPLANATIONS.asOf}>
+          {asOf === undefined ? `Now: ${last} events` : `As of event ${at} of ${last}`}
+        </Explained>
         {shown ? (
           <>
             {' · '}

@@ -1,3 +1,4 @@
+import { EXPLANATIONS } from '../../../parts/explanations.ts'
 import { Button, Group, NativeSelect, Text, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import { DataTable, type Column } from '../../../parts/data-table.tsx'
@@ -135,7 +136,7 @@ function columnsOf(onSelect: (shown: ShownVerdict) => void): readonly Column<Sho
       id: 'here',
       title: 'Here',
       numeric: true,
-      explanation: 'The recorded time of the query without its time in the queue, or the time of its run',
+      explanation: EXPLANATIONS.recordedTime,
       value: ({ line }) => hereMsOf(line),
       cell: ({ line }) => shownMillis(hereMsOf(line)),
     },
@@ -143,7 +144,7 @@ function columnsOf(onSelect: (shown: ShownVerdict) => void): readonly Column<Sho
       id: 'there',
       title: 'There',
       numeric: true,
-      explanation: 'The time on the other server, from the POST to the last page',
+      explanation: EXPLANATIONS.otherTime,
       value: ({ line }) => line.thereMs,
       cell: ({ line }) => shownMillis(line.thereMs),
     },

@@ -6,6 +6,8 @@ import { StateBadge } from '../../../parts/state-badge.tsx'
 import { shownCount, shownDuration, shownSize } from '../../../parts/units.ts'
 import { MOST_ROWS } from './row-window.ts'
 import type { StatementRun } from './use-statement-run.ts'
+import { Explained } from '../../../parts/explained.tsx'
+import { EXPLANATIONS } from '../../../parts/explanations.ts'
 
 /** The state, the error and the rows of the statement that was run. */
 export function Result({ run, onMore }: { readonly run: StatementRun; readonly onMore: () => void }) {
@@ -28,7 +30,12 @@ export function Result({ run, onMore }: { readonly run: StatementRun; readonly o
       {answer?.updateType === undefined ? null : (
         <Text size="sm">
           {answer.updateType}
-          {answer.updateCount === undefined ? '' : `: ${shownCount(answer.updateCount)} rows`}
+          {answer.updateCount === undefined ? null : (
+            <>
+              {': '}
+              <Explained by={EXPLANATIONS.updateCount}>{shownCount(answer.updateCount)} rows</Explained>
+            </>
+          )}
         </Text>
       )}
       {columns ? <RowsTable columns={columns} rows={rows} firstRow={firstRow} /> : null}
@@ -50,12 +57,18 @@ function Progress({ run: { phase, queryId, answer, rows, firstRow } }: { readonl
     <Group gap="sm" my="xs" role="status">
       <StateBadge state={answer.error ? 'FAILED' : stats.state} />
       {queryId === undefined ? null : <QueryLink queryId={queryId} />}
-      <Text size="sm">
-        {shown}
-        {phase === 'rows' ? ', and more' : ''} · {shownDuration(stats.elapsedTimeMillis * 1e6)} ·{' '}
-        {shownCount(stats.processedRows)} rows read · {shownSize(stats.processedBytes)} · {stats.completedSplits} of{' '}
-        {stats.totalSplits} splits
-      </Text>
+      <Group gap="sm" fz="sm">
+        <Explained by={EXPLANATIONS.shownRows}>
+          {shown}
+          {phase === 'rows' ? ', and more' : ''}
+        </Explained>
+        <Explained by={EXPLANATIONS.elapsed}>{shownDuration(stats.elapsedTimeMillis * 1e6)}</Explained>
+        <Explained by={EXPLANATIONS.processedRows}>{shownCount(stats.processedRows)} rows read</Explained>
+        <Explained by={EXPLANATIONS.processedBytes}>{shownSize(stats.processedBytes)}</Explained>
+        <Explained by={EXPLANATIONS.splits}>
+          {shownCount(stats.completedSplits)} of {shownCount(stats.totalSplits)} splits
+        </Explained>
+      </Group>
     </Group>
   )
 }

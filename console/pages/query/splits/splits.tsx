@@ -1,0 +1,48 @@
+import { useMemo } from 'react'
+import type { QueryEvent } from '../../../api/query-events.ts'
+import { useEventData } from '../../../api/query-events.ts'
+import type { Column } from '../../../parts/data-table.tsx'
+import { EXPLANATIONS } from '../../../parts/explanations.ts'
+import { countColumn } from '../../../parts/figure-columns.tsx'
+import { Problem } from '../../../parts/problem.tsx'
+import { TableSection } from '../../../parts/table-section.tsx'
+import { shownSize } from '../../../parts/units.ts'
+import { isPlan } from '../events/event-name.ts'
+import { plannedSplits, type PlannedSplit } from './planned-splits.ts'
+
+const columns: readonly Column<PlannedSplit>[] = [
+  { id: 'stage', title: 'Stage', explanation: EXPLANATIONS.stage, value: ({ stage }) => stage },
+  countColumn({ id: 'scan', title: 'Scan', explanation: EXPLANATIONS.scan, of: ({ scan }) => scan }),
+  { id: 'catalog', title: 'Catalog', value: ({ catalog }) => catalog },
+  countColumn({ id: 'rows', title: 'Rows', explanation: EXPLANATIONS.splitRows, of: ({ rows }) => rows }),
+  {
+    id: 'bytes',
+    title: 'Bytes',
+    explanation: EXPLANATIONS.splitBytes,
+    numeric: true,
+    value: ({ bytes }) => bytes,
+    cell: ({ bytes }) => (bytes === undefined ? '' : shownSize(bytes)),
+  },
+]
+
+/** The splits of the plan: the parts of tables that the stages read. */
+export function Splits({ queryId, events }: { readonly queryId: string; readonly events: readonly QueryEvent[] }) {
+  const plan = events.findLast(isPlan)
+  return plan ? <SplitsOf queryId={queryId} sequence={plan.sequence} /> : <p>The query is not planned yet.</p>
+}
+
+function SplitsOf({ queryId, sequence }: { readonly queryId: string; readonly sequence: number }) {
+  const { data, error } = useEventData(queryId, sequence)
+  const splits = useMemo(() => plannedSplits(data), [data])
+  if (error) return <Problem error={error} />
+  if (data === undefined) return <p>The plan is being read.</p>
+  return (
+    <TableSection
+      title="Splits"
+      columns={columns}
+      rows={splits}
+      rowKey={({ id }) => id}
+      empty="The plan reads no splits, or an access rule hides them."
+    />
+  )
+}
