@@ -80,7 +80,10 @@ function defined<K extends string>(values: Readonly<Record<K, string | undefined
 }
 
 /** Whether a query reads or writes a table, or reads a view. */
-export function uses({ planned }: Pick<KnownQuery, 'planned'>, { catalog, schema, table: name }: QualifiedTable): boolean {
+export function uses(
+  { planned }: Pick<KnownQuery, 'planned'>,
+  { catalog, schema, table: name }: QualifiedTable,
+): boolean {
   if (!planned) return false
   const views = (planned.views ?? []).map((one) => ({ ...one, table: one.view }))
   return [...planned.tables, ...views].some(

@@ -8,7 +8,7 @@ export function eventName({ type }: { readonly type: string }): string {
 
 /** Whether an event has the plan of its query. */
 export function isPlan(event: { readonly type: string }): boolean {
-  return /^quipu\.query\.planned\./.test(event.type)
+  return event.type.startsWith('quipu.query.planned.')
 }
 
 /** Whether an event is the last of its query. */
