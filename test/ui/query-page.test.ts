@@ -150,7 +150,7 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
         await page.getByText('"number": 10000').waitFor()
         await expectAccessible(page)
         const saved = page.waitForEvent('download')
-        await page.getByRole('button', { name: 'Events' }).click()
+        await page.getByRole('button', { name: 'Events', exact: true }).click()
         const lines = readFileSync(await (await saved).path(), 'utf8')
           .trimEnd()
           .split('\n')
