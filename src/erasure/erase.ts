@@ -20,8 +20,6 @@ export interface ErasureWriter {
   ) => Promise<ForgetOutcome>
   /** Removes the data of events of the stream `system`. */
   readonly forgetRecords: (sequences: readonly number[]) => Promise<void>
-  /** Whether the log can remove the data of an event of the stream `system`. */
-  readonly canForget: (event: Recorded, isInNewestLog: boolean) => Promise<boolean>
   /** Resolves when read models and archives have lost the data too. */
   readonly settled: () => Promise<void>
 }
@@ -104,12 +102,12 @@ async function forgetFound(deps: EraseDeps, erasure: StoredErasure, scope: Erasu
   const { working } = erasure
   const recorded = working.length === 0 ? new Set<string>() : await deps.recordedOf(working, id)
   await forgetQueries(deps, erasure, working, waiting, recorded)
-  for await (const { events, findings, reached, isInNewestLog } of searchLogs(deps.logs, scope, progress)) {
+  for await (const { findings, found, reached, isInNewestLog } of searchLogs(deps.logs, scope, progress)) {
     deps.onStep?.()
     await forgetQueries(deps, erasure, queriesIn(findings), waiting)
     const records: Recorded[] = []
-    for (const event of recordsIn(events, findings))
-      if (await deps.writer.canForget(event, isInNewestLog)) records.push(event)
+    for (const [index, event] of found.entries())
+      if (findings[index]!.kind === 'record' && (await deps.logs.canForget(event, isInNewestLog))) records.push(event)
     await forgetRecords(deps, erasure, records)
     await deps.store.reach(id, reached, [...waiting])
   }
@@ -126,11 +124,6 @@ async function forgetFound(deps: EraseDeps, erasure: StoredErasure, scope: Erasu
 
 function queriesIn(findings: readonly SubjectFinding[]): readonly string[] {
   return [...new Set(findings.flatMap((one) => (one.kind === 'query' ? [one.queryId] : [])))]
-}
-
-function recordsIn(events: readonly Recorded[], findings: readonly SubjectFinding[]): readonly Recorded[] {
-  const found = new Set(findings.flatMap((one) => (one.kind === 'record' ? [`${one.stream}/${one.sequence}`] : [])))
-  return found.size === 0 ? [] : events.filter(({ stream, sequence }) => found.has(`${stream}/${sequence}`))
 }
 
 async function forgetQueries(

@@ -1,3 +1,4 @@
+import { setImmediate as immediate } from 'node:timers/promises'
 import { decodeQueryEvent } from '../coordinator/query/stream/decode-event.ts'
 import {
   beginning,
@@ -16,12 +17,19 @@ export interface SearchedLogs {
   readonly log: EventReader & LogEnd & Pick<ResultPages, 'readPage'>
   /** The logs that this one continues, the oldest first. */
   readonly before: () => Promise<readonly (EventReader & LogEnd)[]>
+  /**
+   * Whether the log can remove the data of an event. Records of a topic cannot be rewritten, so there only encrypted
+   * data and archived records can.
+   */
+  readonly canForget: (event: Recorded, isInNewestLog: boolean) => Promise<boolean>
 }
 
 /** A part of a search: what it found, and the position that it reached. */
 export interface SearchStep {
   readonly events: readonly Recorded[]
   readonly findings: readonly SubjectFinding[]
+  /** The event of each finding. */
+  readonly found: readonly Recorded[]
   readonly reached: SearchProgress
   /** False for a log that is completely in its archive, and that a later log continues. */
   readonly isInNewestLog: boolean
@@ -29,6 +37,8 @@ export interface SearchStep {
 
 /** Most events in memory at once. */
 const STEP_EVENTS = 2000
+/** Most events that are searched in one pass of the event loop. */
+const EVENTS_AT_ONCE = 50
 /** Small pages of results are dropped after this time, milliseconds. */
 export const PAGES_KEPT_MS = 25 * 3_600_000
 
@@ -54,11 +64,16 @@ export async function* searchLogs(
       if (step.events.length === 0) break
       next = step.next
       const findings: SubjectFinding[] = []
-      for (const event of step.events) {
+      const found: Recorded[] = []
+      for (const [index, event] of step.events.entries()) {
+        // The process also serves statements.
+        if (index % EVENTS_AT_ONCE === 0) await immediate()
         const finding = classify(event, scope) ?? (isNewest ? await findInPages(log, event, scope) : undefined)
-        if (finding) findings.push(finding)
+        if (!finding) continue
+        findings.push(finding)
+        found.push(event)
       }
-      yield { events: step.events, findings, reached: { log: number, next }, isInNewestLog: isNewest }
+      yield { events: step.events, findings, found, reached: { log: number, next }, isInNewestLog: isNewest }
     }
   }
 }

@@ -3,7 +3,7 @@ import type { Remainder } from './erasure-store.ts'
 import { PAGES_KEPT_MS } from './search-logs.ts'
 import { PACKED, type SubjectSearch } from './subject.ts'
 
-/** Runs work in a read-only transaction on one connection, which sees one moment of the database. */
+/** Runs work in a read-only transaction on one connection. Its locks delay no other process for longer than one table. */
 export type TableRows = <T>(work: (query: QueryRows) => Promise<T>) => Promise<T>
 
 /** Rows in memory at once; a row may have megabytes. */
@@ -20,19 +20,18 @@ interface Table {
 }
 
 /** Searches every column of every table of the database, also in packed texts. */
-export function searchTables(tables: TableRows, search: SubjectSearch): Promise<readonly Remainder[]> {
-  return tables(async (query) => {
-    const found = new Map<string, Remainder>()
-    for (const table of await tablesIn(query)) {
-      const rows = await foundIn(query, table, search)
-      const before = found.get(table.root)?.found ?? 0
-      found.set(table.root, { location: `table ${table.root}`, found: before + rows })
-    }
-    const until = await pagesLeaveAt(query)
-    return [...found.values()].map((one) =>
-      one.location === `table ${PAGES}` && one.found > 0 && until !== undefined ? { ...one, until } : one,
-    )
-  })
+export async function searchTables(tables: TableRows, search: SubjectSearch): Promise<readonly Remainder[]> {
+  const found = new Map<string, number>()
+  for (const table of await tables(tablesIn)) {
+    const rows = await tables((query) => foundIn(query, table, search))
+    found.set(table.root, (found.get(table.root) ?? 0) + rows)
+  }
+  const until = (found.get(PAGES) ?? 0) > 0 ? await tables(pagesLeaveAt) : undefined
+  return [...found].map(([root, count]) => ({
+    location: `table ${root}`,
+    found: count,
+    ...(root === PAGES && until !== undefined && { until }),
+  }))
 }
 
 async function tablesIn(query: QueryRows): Promise<readonly Table[]> {
@@ -57,7 +56,9 @@ async function tablesIn(query: QueryRows): Promise<readonly Table[]> {
 }
 
 async function foundIn(query: QueryRows, { name, columns }: Table, search: SubjectSearch): Promise<number> {
-  if (columns.length === 0) return 0
+  // A partition may have been dropped since the tables were listed.
+  const [there] = await query('select to_regclass($1) is not null as there', [name])
+  if (columns.length === 0 || there?.['there'] !== true) return 0
   let found = 0
   const text = `concat_ws(E'\\n', ${columns.join(', ')})`
   const inBytes = search.spellings.map(escapedBytes).filter((escaped) => !search.spellings.includes(escaped))

@@ -53,9 +53,7 @@ export interface Proof {
 export async function verifyErasure(deps: VerifyDeps, subject: Subject, erasureId?: string): Promise<Proof> {
   const search = searchFor(subject)
   const log = await searchLog(deps.logs, search, erasureId)
-  const why = log.locations.slice(1).some(({ found }) => found > 0)
-    ? 'rows of those kept records and mentions'
-    : undefined
+  const why = log.locations.slice(1).some(({ found }) => found > 0) ? 'rows of those events of the log' : undefined
   const tables = await searchTables(deps.tables, search)
   const locations = [...log.locations, ...tables.map((table) => (why === undefined ? table : { why, ...table }))]
   for (const folder of deps.archives) locations.push(await searchFolder(folder, search))
@@ -64,22 +62,24 @@ export async function verifyErasure(deps: VerifyDeps, subject: Subject, erasureI
   return { queries: log.queries, records: log.records, locations }
 }
 
+const WHY_CLEAR = 'records of a topic cannot be rewritten: archive their period, then erase again'
 const WHY_KEPT = 'the record of acts, rules and archives must stay complete'
 const WHY_MENTIONED = 'queries of other users that mention the name: erase them with --mentions'
 
 /** Reads all events anew, decrypted, together with those in the archive. */
 async function searchLog(logs: SearchedLogs, search: SubjectSearch, erasureId: string | undefined): Promise<Proof> {
   const removed = { queries: 0, records: new Set<number>() }
-  const found = { data: 0, kept: 0, mentions: 0 }
+  const counts = { data: 0, clear: 0, kept: 0, mentions: 0 }
   const types = new Set<string>()
-  for await (const { events, findings } of searchLogs(logs, { search, mentions: false })) {
+  for await (const { events, findings, found, isInNewestLog } of searchLogs(logs, { search, mentions: false })) {
     for (const event of events) countRemoved(event, erasureId, removed)
-    for (const finding of findings) {
+    for (const [index, finding] of findings.entries()) {
       if (finding.kind === 'kept') {
-        found.kept++
+        counts.kept++
         types.add(finding.type)
-      } else if (finding.kind === 'mention') found.mentions++
-      else found.data++
+      } else if (finding.kind === 'mention') counts.mentions++
+      else if (await logs.canForget(found[index]!, isInNewestLog)) counts.data++
+      else counts.clear++
     }
   }
   const keptTypes = types.size === 0 ? '' : ` (${[...types].toSorted().join(', ')})`
@@ -87,9 +87,10 @@ async function searchLog(logs: SearchedLogs, search: SubjectSearch, erasureId: s
     queries: removed.queries,
     records: removed.records.size,
     locations: [
-      { location: 'event log', found: found.data },
-      { location: 'event log, kept records', found: found.kept, why: `${WHY_KEPT}${keptTypes}` },
-      { location: 'event log, mentions', found: found.mentions, why: WHY_MENTIONED },
+      { location: 'event log', found: counts.data },
+      { location: 'event log, unencrypted records', found: counts.clear, why: WHY_CLEAR },
+      { location: 'event log, kept records', found: counts.kept, why: `${WHY_KEPT}${keptTypes}` },
+      { location: 'event log, mentions', found: counts.mentions, why: WHY_MENTIONED },
     ],
   }
 }

@@ -67,7 +67,11 @@ export function openErasing(parts: ErasingParts): Erasing {
   let closing: Promise<void> | undefined
   const read = rowsOf(pool)
   const archiveOf = archivesOf(config)
-  const logs: SearchedLogs = { log, before: () => logsBefore(log, archiveOf) }
+  const logs: SearchedLogs = {
+    log,
+    before: () => logsBefore(log, archiveOf),
+    canForget: (event, isInNewestLog) => canForget(parts, event, isInNewestLog),
+  }
   return {
     store: new ErasureStore(read, deriveKey(secret, 'erasures')),
     logs,
@@ -143,7 +147,6 @@ function depsOf(parts: ErasingParts, { pool, read, logs, writer }: Opened): Eras
         writer.forgetQuery ??
         ((queryId, administrator, erasure) => forgetQuery({ log, journal }, queryId, administrator, erasure)),
       forgetRecords: (sequences) => log.forget(systemStream, sequences),
-      canForget: (event, isInNewestLog) => canForget(parts, event, isInNewestLog),
       async settled() {
         await projected()
         await archivesForgot(parts, read)
@@ -177,10 +180,6 @@ function depsOf(parts: ErasingParts, { pool, read, logs, writer }: Opened): Eras
   }
 }
 
-/**
- * Whether the data of an event of the stream `system` can be removed: records of a topic cannot be rewritten, so there
- * only encrypted data and archived records can.
- */
 async function canForget({ config, log }: ErasingParts, event: Recorded, isInNewestLog: boolean): Promise<boolean> {
   if (config.kafkaBrokers.length === 0 || !isInNewestLog || event.key !== undefined) return true
   const { partition, offset } = event.position
