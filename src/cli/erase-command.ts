@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load-config.ts'
+import { checkOrder } from '../erasure/check-order.ts'
 import { carryOut, type ErasureOrder } from '../erasure/erase.ts'
 import type { ErasureResult, Remainder } from '../erasure/erasure-store.ts'
 import { previewErasure, type Preview } from '../erasure/preview.ts'
-import { subjectKind, refuseNamedReason, searchFor, subjectHash, subjectSchema } from '../erasure/subject.ts'
+import { subjectKind, searchFor, subjectHash, subjectSchema } from '../erasure/subject.ts'
 import { verifyErasure, type Proof } from '../erasure/verify-erasure.ts'
 import type { EventLog } from '../events/event-log.ts'
 import { openErasing, type Erasing } from '../processes/event-log/erasing.ts'
@@ -105,12 +106,15 @@ async function runErase(opened: Opened): Promise<number> {
     print(flags, { locations }, locations.map(locationLine))
     return locations.some(({ found }) => found > 0) ? REMAINS : 0
   }
-  const found = await previewErasure(erasing.logs, { search: searchFor(subject), mentions })
-  if (flags.preview) {
-    print(flags, { found }, previewLines(found))
-    return 0
+  refuseWrong(flags.order)
+  if (flags.preview || !flags.yes) {
+    const found = await previewErasure(erasing.logs, { search: searchFor(subject), mentions })
+    if (flags.preview) {
+      print(flags, { found }, previewLines(found))
+      return 0
+    }
+    await confirm(previewLines(found))
   }
-  if (!flags.yes) await confirm(previewLines(found))
   const result = await erase(opened)
   print(flags, { result }, resultLines(result))
   return result.remains.length > 0 ? REMAINS : 0
@@ -128,7 +132,6 @@ async function prove(erasing: Erasing, { order }: Flags): Promise<Proof> {
 async function erase(opened: Opened): Promise<ErasureResult> {
   const { parts, log, erasing, flags } = opened
   const { config, databaseUrl } = parts
-  refuseReason(flags.order)
   // Finds a log in Kafka by its read models, and says whether an earlier erasure was recorded.
   const follower = parts.follower(log)
   await follower.reach()
@@ -207,11 +210,11 @@ function refusedBy({ status, text }: ServerAnswer): ExitError {
   return new ExitError(code, `The coordinator refused: ${detail ?? `status ${status}`}`)
 }
 
-function refuseReason({ subject, reason }: ErasureOrder): void {
+function refuseWrong(order: ErasureOrder): void {
   try {
-    refuseNamedReason(searchFor(subject), reason)
+    checkOrder(order)
   } catch (error) {
-    if (error instanceof EngineError) throw new ExitError(exitCodes.configuration, `--reason: ${error.message}`)
+    if (error instanceof EngineError) throw new ExitError(exitCodes.configuration, error.message)
     throw error
   }
 }

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 import { z } from 'zod'
-import { EngineError } from '../shared/engine-error.ts'
 
 /** Shortest text that may be searched for, in characters: shorter ones occur in the data of most queries. */
 const SHORTEST = 3
@@ -116,10 +115,4 @@ function packedTexts(text: string): string[] {
       return []
     }
   })
-}
-
-/** @throws EngineError when the reason names the subject, which the event of the act must not contain */
-export function refuseNamedReason(search: SubjectSearch, reason: string | undefined): void {
-  if (reason !== undefined && search.isIn(reason))
-    throw new EngineError('INVALID_ARGUMENTS', 'The reason is recorded, so it must not contain what is to be erased')
 }

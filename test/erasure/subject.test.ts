@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
+import { checkOrder } from '../../src/erasure/check-order.ts'
 import { searchFor, subjectHash, subjectSchema } from '../../src/erasure/subject.ts'
 
 const value = searchFor({ value: `O'Brien "Eva" \\ é@example.com` })
@@ -51,4 +52,26 @@ it('the hash of a subject depends on the key and on its kind', () => {
   expect(hash).toMatch(/^[0-9a-f]{64}$/)
   expect(subjectHash({ value: 'eva' }, key)).not.toBe(hash)
   expect(subjectHash({ user: 'eva' }, Buffer.alloc(32, 2))).not.toBe(hash)
+})
+
+it.each([
+  [{ value: 'session' }, false],
+  [{ value: 'FINISHED' }, false],
+  [{ value: 'preparedState' }, false],
+  [{ user: 'session' }, true],
+])('an order for %j is refused, because all events contain the text', (subject, mentions) => {
+  expect(() => checkOrder({ subject, mentions })).toThrow('field name')
+})
+
+it.each([
+  [{ value: 'eva.lund@example.com' }, true],
+  [{ user: 'session' }, false],
+  [{ user: 'eva' }, true],
+])('an order for %j is accepted', (subject, mentions) => {
+  checkOrder({ subject, mentions, reason: 'request 7' })
+})
+
+it('an order whose reason names the subject is refused', () => {
+  const order = { subject: { value: 'eva.lund@example.com' }, mentions: false, reason: 'for eva.lund@example.com' }
+  expect(() => checkOrder(order)).toThrow('The reason is recorded')
 })

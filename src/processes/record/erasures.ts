@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Administrator } from '../../coordinator/system/forget-query.ts'
+import { checkOrder } from '../../erasure/check-order.ts'
 import { carryOut, type EraseDeps, type ErasureOrder } from '../../erasure/erase.ts'
 import type { StoredErasure } from '../../erasure/erasure-store.ts'
 import { previewErasure, type Preview } from '../../erasure/preview.ts'
-import { subjectKind, refuseNamedReason, searchFor, subjectHash } from '../../erasure/subject.ts'
+import { subjectKind, searchFor, subjectHash } from '../../erasure/subject.ts'
 import { Fenced } from '../../events/event-log.ts'
-import { Signal } from '../../shared/quipu-error.ts'
+import { QuipuError, Signal } from '../../shared/quipu-error.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import type { Erasing, ErasingWriter } from '../event-log/erasing.ts'
@@ -29,11 +30,11 @@ export interface ActState {
 
 /** Erasures and their previews at the coordinator that writes the log. One runs at a time. */
 export interface Erasures {
-  /** @throws ErasureBusy while a preview runs */
+  /** @throws ErasureBusy while a preview runs, EngineError as `begin` */
   preview(order: ErasureOrder): PreviewState
   /**
    * Begins an erasure. It is carried out even if this process ends.
-   * @throws ErasureBusy while another one runs, EngineError when the reason names the subject
+   * @throws ErasureBusy while another one runs, EngineError for an order that `checkOrder` refuses
    */
   begin(order: ErasureOrder, administrator: Administrator): Promise<ActState>
   /** @returns undefined for an unknown id */
@@ -64,6 +65,7 @@ export interface ErasuresParts {
 
 const MOST_PREVIEWS = 20
 const TRY_AGAIN_MS = 2000
+const LONGEST_WAIT_MS = 60_000
 
 export function startErasures(parts: ErasuresParts): Erasures {
   const { erasing, logger } = parts
@@ -72,31 +74,35 @@ export function startErasures(parts: ErasuresParts): Erasures {
   let stopped = false
   let previewing: string | undefined
   let running: string | undefined
-  let failure: string | undefined
+  /** The last failure of an erasure, by its id. */
+  const failures = new Map<string, string>()
   const onStep = (): void => {
     if (stopped) throw new Stopped('The coordinator stops')
   }
   const deps: EraseDeps = erasing.deps({ ...parts.writer, onStep })
 
+  /** Tries until the erasure ends. A failure that would repeat leaves it to the next writer. */
   async function run(id: string): Promise<void> {
     running = id
-    for (; !stopped; await sleep(TRY_AGAIN_MS, undefined, { ref: false })) {
+    for (let waitMs = TRY_AGAIN_MS; !stopped; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
       try {
         const { queries, records, remains } = await carryOut(deps, id)
-        failure = undefined
+        failures.delete(id)
         parts.meters().count('erasures', { result: remains.length === 0 ? 'complete' : 'remains' })
         logger.info(
           'erasure.done',
           { erasure: id, queries, records, locations: remains.length },
-          'An erasure has ended; its event names the locations where data remains',
+          'An erasure has ended; its event says where data remains',
         )
         break
       } catch (error) {
         if (stopped || error instanceof Stopped || error instanceof Fenced) return
-        failure = (error as Error).message
+        failures.set(id, (error as Error).message)
         parts.meters().count('erasures', { result: 'failed' })
-        logger.error('erasure.trouble', { erasure: id, err: error }, 'An erasure failed; the coordinator tries again')
+        logger.error('erasure.trouble', { erasure: id, err: error }, 'An erasure failed; it is tried again')
+        if (error instanceof QuipuError && error.retry === 'never') break
       }
+      await sleep(waitMs, undefined, { ref: false })
     }
     if (running === id) running = undefined
   }
@@ -124,6 +130,7 @@ export function startErasures(parts: ErasuresParts): Erasures {
 
   return {
     preview(order) {
+      checkOrder(order)
       if (previewing !== undefined) throw new ErasureBusy(previewing)
       const id = randomUUID()
       previewing = id
@@ -141,7 +148,7 @@ export function startErasures(parts: ErasuresParts): Erasures {
       return state
     },
     async begin({ subject, mentions, reason }, administrator) {
-      refuseNamedReason(searchFor(subject), reason)
+      checkOrder({ subject, mentions, ...(reason !== undefined && { reason }) })
       if (running !== undefined) throw new ErasureBusy(running)
       const id = randomUUID()
       running = id
@@ -164,7 +171,7 @@ export function startErasures(parts: ErasuresParts): Erasures {
       const preview = previews.get(id)
       if (preview) return preview
       const erasure = await store.get(id)
-      return erasure && { kind: 'act', erasure, failure: running === id ? failure : undefined }
+      return erasure && { kind: 'act', erasure, failure: failures.get(id) }
     },
     stop() {
       stopped = true

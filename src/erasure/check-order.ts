@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { nodeEventSchemas } from '../coordinator/nodes/events.ts'
+import { queryEventSchemas } from '../coordinator/query/stream/events.ts'
+import { systemEventSchemas } from '../coordinator/system/events.ts'
+import { EngineError } from '../shared/engine-error.ts'
+import type { ErasureOrder } from './erase.ts'
+import { searchFor } from './subject.ts'
+
+/**
+ * Refuses an order that would remove the data of nearly all events, and a reason that names what is erased.
+ * @throws EngineError INVALID_ARGUMENTS
+ */
+export function checkOrder({ subject, mentions, reason }: ErasureOrder): void {
+  const search = searchFor(subject)
+  const refuse = (why: string): never => {
+    throw new EngineError('INVALID_ARGUMENTS', why)
+  }
+  if (reason !== undefined && search.isIn(reason))
+    refuse('The reason is recorded, so it must not contain what is to be erased')
+  if ('user' in subject && !mentions) return
+  if (ownWords().some((word) => search.isIn(word)))
+    refuse('The text is part of a field name or of a fixed value of the events, so it would be found in all queries')
+}
+
+let words: readonly string[] | undefined
+
+/** The names of fields and the fixed values in the data of events. */
+function ownWords(): readonly string[] {
+  if (words) return words
+  const found = new Set<string>()
+  for (const schema of [queryEventSchemas, systemEventSchemas, nodeEventSchemas].flatMap((all) => Object.values(all)))
+    collect(z.toJSONSchema(schema, { unrepresentable: 'any' }), found)
+  return (words = [...found])
+}
+
+function collect(schema: unknown, found: Set<string>): void {
+  if (typeof schema !== 'object' || schema === null) return
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === 'properties') for (const name of Object.keys(value as object)) found.add(name)
+    if (key === 'const' && typeof value === 'string') found.add(value)
+    if (key === 'enum' && Array.isArray(value)) for (const one of value) found.add(String(one))
+    collect(value, found)
+  }
+}
