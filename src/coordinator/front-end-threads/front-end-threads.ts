@@ -124,7 +124,7 @@ export class FrontEndThreads {
     })
   }
 
-  /** Gives the place to the next waiting task. */
+  /** Gives the slot to the next waiting task. */
   #leave(thread: FrontEndThread): void {
     if (thread.isUsable && !this.#stopped) {
       this.#idle.push(thread)

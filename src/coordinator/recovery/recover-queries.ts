@@ -215,7 +215,7 @@ const NOT_RESUMED = failureOf(
 
 /**
  * Whether a take-over carries out nothing of the query: its result is complete and its client fetches the pages, or it
- * waits for its place, and QueryAdmitted is valid before it begins.
+ * waits for its slot, and QueryAdmitted is valid before it begins.
  */
 function isAtRest(query: LiveQuery): boolean {
   return query.kind === 'FINISHING' || (query.kind === 'QUEUED' && query.queued !== undefined)

@@ -57,7 +57,7 @@ export function createFollowerSightings({ logger, post, mergeFailures }: Followe
     let key = sightingKey(sighting)
     let sent = sighting
     if (!named.has(key) && isStranger(sighting)) {
-      // Names that a client invents must not use up the places of the names of users.
+      // Names that a client invents must not use up the room for names of users.
       strangers = named.size === 0 ? 1 : strangers + 1
       if (strangers > MOST_STRANGERS) sent = asStrangers(sighting)
       key = sightingKey(sent)

@@ -61,7 +61,7 @@ export async function executeStatement(parts: StatementParts): Promise<void> {
   // The groups and the planning limit need the type of a statement that this process has not parsed yet.
   if (resumed) await deps.texts.findType(submission)
   const resumedAt = deps.clock.now()
-  // A query that had a place in its resource group keeps the place.
+  // A query that had a slot in its resource group keeps it.
   if (resumed?.state.kind === 'PLANNING') admission.occupy()
   else await admission.enter(resumed !== undefined)
   await checkTransaction(parts)
@@ -245,7 +245,7 @@ async function carryOut(parts: StatementParts, analyzed: PlannedStatement, analy
   }
 }
 
-/** Frees the query's place in its group until the client's next request, and then waits for a place again. */
+/** Releases the query's slot in its group until the client's next request, and then waits for a slot again. */
 async function enterOnceFollowed({ run, admission, waiters, limits }: StatementParts): Promise<void> {
   const followed = run.leaveUntilFollowed()
   waiters.planIsKnown()

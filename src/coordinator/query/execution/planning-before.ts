@@ -3,7 +3,7 @@ import type { LiveQuery } from '../stream/state.ts'
 
 /**
  * How long earlier coordinators have planned a query that has no plan yet, in milliseconds, by its record: all its time
- * except the wait for a place, including the time without any coordinator. 0 for a query that may also have waited for
+ * except the wait for a slot, including the time without any coordinator. 0 for a query that may also have waited for
  * its client (writes, session statements, calls): no event says when that client began to follow.
  *
  * @param now milliseconds since the epoch

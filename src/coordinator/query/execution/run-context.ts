@@ -68,7 +68,7 @@ export interface RunContext {
   /** The traceparent for whatever a stage of the query causes. */
   spanOf(stage: number): string | undefined
 
-  /** Gives the query's place back; resolves when the client follows. */
+  /** Releases the query's slot; resolves when the client sends its next request. */
   leaveUntilFollowed(): Promise<void>
   /** Keeps response headers that the client is to remember; each answer carries them. */
   keepHeaders(headers: readonly ResponseHeader[]): void
@@ -150,7 +150,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     spanOf: (stage) => parts.spanContext('stage', `${queryId}.${stage}`),
     async leaveUntilFollowed() {
       // Clients repeat a POST whose answer was lost: before its first GET the statement has no effect and holds no
-      // place.
+      // slot.
       limits.planned()
       admission.leave()
       recorder.flush()

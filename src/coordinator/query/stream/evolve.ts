@@ -91,7 +91,7 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
         admitted: { at: event.time, ...event.data },
         ...state,
         kind: 'PLANNING',
-        // An earlier wait for a place says nothing about the query's progress from here on.
+        // An earlier wait for a slot says nothing about the query's progress from here on.
         eventsSinceRecovery: state.recoveries > 0 ? 0 : state.eventsSinceRecovery,
       }
     case 'QueryPlanned':
