@@ -97,11 +97,48 @@ describe.runIf(hasChromium('nobody works with the console'))(
         await page.getByLabel('Question').selectOption('Events')
         await page.getByText('show').first().click()
         await expectAccessible(page)
-        for (const question of ['Refusals', 'Acts of administrators', 'Replays']) {
+        for (const question of ['Cost', 'Unused tables', 'Refusals', 'Acts of administrators', 'Replays']) {
           await page.getByLabel('Question').selectOption(question)
           await page.getByRole('table', { name: 'Rows' }).or(page.getByText('No rows.')).waitFor()
           expect(await page.getByRole('alert').count()).toBe(0)
         }
+        await page.getByLabel('Question').selectOption('Cost')
+        const sums = [
+          'group of the user',
+          'app',
+          'dashboard, model, DAG',
+          'source',
+          'table',
+          'cluster',
+          'resource group',
+          'day',
+        ]
+        for (const by of sums) {
+          await page.getByLabel('By').selectOption(by)
+          await page.getByRole('button', { name: 'Ask' }).click()
+          await page.getByText(`FROM system.history.`).waitFor({ state: 'attached' })
+          await page.getByText('The record is being read.').waitFor({ state: 'detached' })
+          expect([by, await page.getByRole('alert').count()]).toEqual([by, 0])
+        }
+        await page.getByLabel('Question').selectOption('Audits and anchors')
+        await page.getByText('No audit is recorded').waitFor()
+        await page.getByRole('table', { name: 'Keys of anchors' }).getByText('itself').waitFor()
+      })
+    })
+
+    it('finds the readers of a table whose name has a dot', async () => {
+      await withPage('/ui/sql', async (page) => {
+        await run(page, 'CREATE TABLE memory.default."sales.2026" AS SELECT 1 AS id')
+        await page.getByText('CREATE TABLE: ').waitFor()
+        await run(page, 'SELECT id FROM memory.default."sales.2026"')
+        await page.getByRole('columnheader', { name: 'id' }).waitFor()
+        await page.getByRole('link', { name: 'Record' }).click()
+        await page.getByLabel('Table (catalog.schema.table)').fill('memory.default."sales.2026"')
+        await page.getByRole('button', { name: 'Ask' }).click()
+        await page.getByRole('cell', { name: 'alice' }).first().waitFor()
+        await page.getByLabel('Table (catalog.schema.table)').fill('memory.default.sales.2026')
+        await page.getByRole('button', { name: 'Ask' }).click()
+        await page.getByText('a name with a dot is in double quotes').waitFor()
       })
     })
 
