@@ -1,5 +1,5 @@
 import type { TimeUnit } from '../../connectors/spi/scan-question.ts'
-import { seenQueriesCondition, type SeenQueries } from '../queries/queries.ts'
+import { firstCharacters, seenQueriesCondition, type SeenQueries } from '../queries/queries.ts'
 import type { HistoryColumn } from './tables.ts'
 
 /** Adds a value as a parameter; returns the placeholder for the text. */
@@ -29,7 +29,7 @@ export const POSTGRES: Dialect = {
   among({ sql, type, indexed }, values, bind) {
     const among = `${sql} = any(${bind(values)}::${type}[])`
     if (indexed === undefined) return among
-    const beginnings = bind(values.map((value) => beginningOf(value, indexed)))
+    const beginnings = bind(values.map((value) => firstCharacters(value, indexed)))
     return `(left(${sql}, ${indexed}) = any(${beginnings}::text[]) and ${among})`
   },
   equals: equalsInPostgres,
@@ -77,11 +77,4 @@ export const DUCKDB: Dialect = {
 function equalsInPostgres({ sql, indexed }: HistoryColumn, value: string): string {
   const same = `${sql} = ${value}`
   return indexed === undefined ? same : `(left(${sql}, ${indexed}) = left(${value}, ${indexed}) and ${same})`
-}
-
-/** The first characters of a text, as Postgres counts them. */
-function beginningOf(text: string, characters: number): string {
-  return Array.from(text.slice(0, 2 * characters))
-    .slice(0, characters)
-    .join('')
 }
