@@ -90,6 +90,35 @@ export function epochOf(text: string): number | undefined {
   return isQueryId(text) ? Number.parseInt(text.slice(text.lastIndexOf('_') + 1), 32) : undefined
 }
 
+/** The parts of a query id. */
+export interface QueryIdParts {
+  /** Seconds since the epoch. */
+  readonly second: number
+  readonly counter: number
+  /** The epoch of the coordinator that made the id. */
+  readonly epoch: number
+}
+
+export function splitQueryId(queryId: QueryId): QueryIdParts {
+  const [day = '', time = '', counter, epoch = ''] = queryId.split('_')
+  const [date, clock] = [day.replace(/(....)(..)(..)/, '$1-$2-$3'), time.replace(/(..)(..)(..)/, '$1:$2:$3')]
+  return {
+    second: Date.parse(`${date}T${clock}Z`) / 1000,
+    counter: Number(counter),
+    epoch: Number.parseInt(epoch, 32),
+  }
+}
+
+/** The query id of its parts; a text that is no query id if they are out of range. */
+export function queryIdOf({ second, counter, epoch }: QueryIdParts): string {
+  const time = new Date(second * 1000)
+  if (Number.isNaN(time.getTime())) return ''
+  const stamp = time.toISOString()
+  const day = stamp.slice(0, 10).replaceAll('-', '')
+  const clock = stamp.slice(11, 19).replaceAll(':', '')
+  return `${day}_${clock}_${String(counter).padStart(5, '0')}_${epochSuffix(epoch)}`
+}
+
 /** The epoch as the last part of a query id: base 32, at least five digits. */
 function epochSuffix(epoch: number): string {
   return epoch.toString(32).padStart(5, '0')
@@ -100,7 +129,6 @@ function epochSuffix(epoch: number): string {
  * coordinator shares the epoch in the suffix.
  */
 export function createQueryIds(epoch: number, now: () => number): () => QueryId {
-  const suffix = epochSuffix(epoch)
   let lastSecond = 0
   let counter = -1
   let firstOfSecond = 0
@@ -111,9 +139,6 @@ export function createQueryIds(epoch: number, now: () => number): () => QueryId 
     if (second > lastSecond) firstOfSecond = counter
     else if (counter === firstOfSecond) second++
     lastSecond = second
-    const stamp = new Date(second * 1000).toISOString()
-    const day = stamp.slice(0, 10).replaceAll('-', '')
-    const time = stamp.slice(11, 19).replaceAll(':', '')
-    return `${day}_${time}_${String(counter).padStart(5, '0')}_${suffix}` as QueryId
+    return queryIdOf({ second, counter, epoch }) as QueryId
   }
 }

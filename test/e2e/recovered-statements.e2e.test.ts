@@ -2,7 +2,7 @@ import { parseQueryId, type QueryId } from '../../src/shared/ids.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { QueryEventType } from '../../src/coordinator/query/stream/events.ts'
-import { transactionIdOf } from '../../src/coordinator/query/session/session-headers.ts'
+import { transactionIdOf } from '../../src/coordinator/query/session/transaction-ids.ts'
 import {
   endOf,
   patient,
@@ -21,6 +21,8 @@ import { post, raw, trinoHeaders, type RawAnswer } from '../support/statement-cl
 interface Statement {
   readonly sql: string
   readonly headers?: Readonly<Record<string, string>>
+  /** The client sends it in a transaction, which no other statement is in. */
+  readonly inTransaction?: true
   /** The client deletes it. */
   readonly canceled?: true
 }
@@ -50,7 +52,7 @@ const statements = {
   deallocate: { sql: 'DEALLOCATE PREPARE p', headers: { 'x-trino-prepared-statement': 'p=SELECT+1' } },
   use: { sql: 'USE tpch.sf1' },
   startTransaction: { sql: 'START TRANSACTION READ ONLY' },
-  commit: { sql: 'COMMIT', headers: { 'x-trino-transaction-id': 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee' } },
+  commit: { sql: 'COMMIT', inTransaction: true },
 } as const satisfies Readonly<Record<string, Statement>>
 
 type Name = keyof typeof statements
@@ -68,9 +70,16 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => server.close(), 120_000)
 
+let transactions = 0
+
+function newTransaction(): string {
+  return transactionIdOf(parseQueryId(`20260101_000000_${String(transactions++).padStart(5, '0')}_00001`))
+}
+
 const submit = (name: Name): Promise<RawAnswer> => {
-  const { sql, headers }: Statement = statements[name]
-  return post(server.url, sql, { ...trinoHeaders, ...headers })
+  const { sql, headers, inTransaction }: Statement = statements[name]
+  const transaction = inTransaction && { 'x-trino-transaction-id': newTransaction() }
+  return post(server.url, sql, { ...trinoHeaders, ...headers, ...transaction })
 }
 
 async function outcome(name: Name, first: RawAnswer): Promise<unknown> {

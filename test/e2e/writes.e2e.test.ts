@@ -213,6 +213,26 @@ describe('Statements that write', () => {
     expect([rollback.error, rollback.last.headers['x-trino-clear-transaction-id']]).toEqual([undefined, 'true'])
   })
 
+  it('fail with UNKNOWN_TRANSACTION in a transaction that has ended or never was', async () => {
+    const started = await run(url, 'START TRANSACTION', { ...trinoHeaders, 'x-trino-transaction-id': 'NONE' })
+    const ended = String(started.last.headers['x-trino-started-transaction-id'])
+    const inside = (id: string) => ({ ...trinoHeaders, 'x-trino-transaction-id': id })
+    expect(await end('SELECT 1', inside(ended))).toMatchObject({ rows: [[1]] })
+    await end('COMMIT', inside(ended))
+    for (const id of [ended, 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee']) {
+      const { error } = await run(url, 'SELECT 1', inside(id))
+      expect(error).toMatchObject({
+        errorName: 'UNKNOWN_TRANSACTION',
+        message: `Unknown transaction ID: ${id}. Possibly expired? Commands ignored until end of transaction block`,
+      })
+      for (const sql of ['COMMIT', 'ROLLBACK']) {
+        const { error: refused, last } = await run(url, sql, inside(id))
+        expect([refused?.errorName, last.headers['x-trino-clear-transaction-id']]).toEqual(['UNKNOWN_TRANSACTION', 'true']) // prettier-ignore
+      }
+      expect(await end('START TRANSACTION', inside(id))).toMatchObject({ error: 'NOT_SUPPORTED' })
+    }
+  })
+
   it('are recorded with the tables that they wrote, and EXECUTE accepts parameters', { timeout: 240_000 }, async () => {
     await end('CREATE TABLE memory.default.listed (a bigint, b varchar)')
     const prepared = {

@@ -12,7 +12,7 @@ import { recordedSubmission } from '../../src/coordinator/query/secrets/query-se
 import type { LiveQuery } from '../../src/coordinator/query/stream/state.ts'
 import { createStatementService } from '../../src/coordinator/query/results/statement-service.ts'
 import { createPageMemories } from '../../src/coordinator/query/results/page-memory.ts'
-import { AbortedTransactions } from '../../src/coordinator/query/session/aborted-transactions.ts'
+import { Transactions } from '../../src/coordinator/query/session/transactions.ts'
 import { createWriteGuard } from '../../src/coordinator/query/execution/write-guard.ts'
 import { createStatementMemory, type StatementMemoryLimits } from '../../src/coordinator/dispatch/statement-memory.ts'
 import { createResourceGroups } from '../../src/coordinator/dispatch/groups/single-group.ts'
@@ -138,7 +138,7 @@ export function createStatementBed(options: BedOptions) {
     texts: { findType: () => undefined },
     groups,
     guard: createWriteGuard(),
-    transactions: new AbortedTransactions(),
+    transactions: new Transactions(),
     nodeId: parseNodeId('coordinator'),
     selfUrl: '',
     digester: createRowDigester(Buffer.alloc(32, 7)),

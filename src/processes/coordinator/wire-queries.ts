@@ -18,7 +18,7 @@ import { recordedSubmission } from '../../coordinator/query/secrets/query-secret
 import { createQueryTelemetry, type QueryTelemetry } from '../../coordinator/query/telemetry/query-telemetry.ts'
 import { createResultPageSource } from '../../coordinator/query/results/result-page-source.ts'
 import { createStatementService, type StatementService } from '../../coordinator/query/results/statement-service.ts'
-import { AbortedTransactions } from '../../coordinator/query/session/aborted-transactions.ts'
+import { Transactions } from '../../coordinator/query/session/transactions.ts'
 import { createWriteGuard, type WriteGuard } from '../../coordinator/query/execution/write-guard.ts'
 import { recordKills } from '../../coordinator/system/recorded-rights.ts'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
@@ -85,7 +85,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   const { spans, telemetry } = wireQueryTelemetry(base)
   const memory = createStatementMemory(settings.memory)
   const writeGuard = createWriteGuard()
-  const transactions = new AbortedTransactions()
+  const transactions = new Transactions()
   const threads = new FrontEndThreads()
   const metadata = createMetadataPort(base.catalogs)
   const { groupRules, propertyRules } = base.access

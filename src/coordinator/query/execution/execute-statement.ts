@@ -30,7 +30,7 @@ import { fullNames, routeStatement } from './route-statement.ts'
 import { resumeRemoteStatement, runRemoteStatement } from './remote-statement.ts'
 import type { Waiters } from './waiters.ts'
 import { secretsNotKept } from '../secrets/secrets-not-kept.ts'
-import { verifyTransactionControl } from '../session/aborted-transactions.ts'
+import { ignored } from '../session/transactions.ts'
 import { carryOutWrite, resumeWrite } from './write-statement.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -87,9 +87,18 @@ async function surveyFor(delegation: Delegation, analysis: Analysis): Promise<Su
   return { delegation, survey: await analysis.survey() }
 }
 
-/** @throws EngineError TRANSACTION_ALREADY_ABORTED in a transaction in which a statement failed */
+/**
+ * COMMIT and ROLLBACK make these checks later, because they also make the client leave its transaction.
+ * @throws EngineError TRANSACTION_ALREADY_ABORTED in a transaction in which a statement failed; UNKNOWN_TRANSACTION
+ */
 async function checkTransaction({ deps, submission, analysis }: StatementParts): Promise<void> {
-  if (deps.transactions.has(submission.session)) verifyTransactionControl((await analysis.survey()).kind)
+  const { session } = submission
+  if (session.transactionId === undefined || session.transactionId === 'NONE') return
+  const { kind } = await analysis.survey()
+  if (kind === 'Commit' || kind === 'Rollback') return
+  // START TRANSACTION fails in any transaction.
+  if (kind !== 'StartTransaction') deps.transactions.verify(session)
+  if (deps.transactions.isAborted(session)) throw ignored()
 }
 
 /**

@@ -15,7 +15,7 @@ import type { WorkerDirectory } from '../../scheduler/workers.ts'
 import type { Canceled } from '../results/cancel-query.ts'
 import type { PageMemory } from '../results/page-memory.ts'
 import type { PostedTexts } from '../secrets/posted-texts.ts'
-import type { AbortedTransactions } from '../session/aborted-transactions.ts'
+import type { Transactions } from '../session/transactions.ts'
 import type { StatementRights } from '../session/session-context.ts'
 import type { Ending } from '../stream/ending.ts'
 import type { Delegation } from './delegation.ts'
@@ -34,7 +34,7 @@ export interface ExecutionDeps extends StatementRights {
   readonly frontEnd: ThreadedFrontEnd
   readonly texts: Pick<PostedTexts, 'findType'>
   readonly metadata: MetadataPort
-  readonly transactions: Pick<AbortedTransactions, 'has'>
+  readonly transactions: Pick<Transactions, 'isAborted' | 'verify'>
   readonly catalogs: Catalogs
   readonly groups: ResourceGroups
   readonly limits: {

@@ -1,5 +1,5 @@
 import type { PlannedStatement } from '../../../planner/planned-statement.ts'
-import { cannotCommit } from '../session/aborted-transactions.ts'
+import { cannotCommit } from '../session/transactions.ts'
 import { checkHeaders, responseHeaders } from '../session/session-headers.ts'
 import type { QuerySession } from '../stream/events.ts'
 import { NO_STAGES } from './coordinator-run.ts'
@@ -23,6 +23,8 @@ export async function runSessionStatement(
   ])
   await Promise.all([recorded, run.leaveUntilFollowed()])
   run.signal.throwIfAborted()
-  if (analyzed.changes.some(({ kind }) => kind === 'Commit') && deps.transactions.has(session)) throw cannotCommit()
+  const ending = analyzed.changes.find(({ kind }) => kind === 'Commit' || kind === 'Rollback')
+  if (ending) deps.transactions.verify(session)
+  if (ending?.kind === 'Commit' && deps.transactions.isAborted(session)) throw cannotCommit()
   await run.record([run.finish({ responseHeaders: [...headers], updateType })])
 }

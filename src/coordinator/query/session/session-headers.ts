@@ -1,8 +1,8 @@
 import type { QueryId } from '../../../shared/ids.ts'
-import { createHash } from 'node:crypto'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { SessionChange } from '../../../sql/front-end.ts'
+import { transactionIdOf } from './transaction-ids.ts'
 
 /** A response header without its family's prefix: `Set-Session`. */
 export interface ResponseHeader {
@@ -19,12 +19,6 @@ function encode(text: string): string {
   return encodeURIComponent(Buffer.from(text, 'utf8').toString('utf8'))
     .replaceAll('%20', '+')
     .replace(/[!'()~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
-}
-
-/** The id of a transaction. It is derived from the query that started it, so that it is the same after a restart. */
-export function transactionIdOf(queryId: QueryId): string {
-  const hex = createHash('sha256').update(`transaction/${queryId}`).digest('hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 /**
