@@ -34,10 +34,12 @@ import type {
 import { analyzeProcedureCall } from './statements/call-statements.ts'
 import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './statements/described-statements.ts'
 import { checkPrepared, deallocate, notPrepared, prepare } from './statements/prepared-statements.ts'
+import { explainedDefinition } from './statements/explained-definition.ts'
 import { createFunction, dropFunction } from './statements/function-statements.ts'
 import { refuse } from './statements/refused-statements.ts'
 import { sessionEffect, useSchema, withSession, type SessionEffect } from './statements/session-statements.ts'
 import { rowsQuery, type RowsQuery } from './statements/rows-query.ts'
+import { takesLiterals, withLiterals } from './statements/literal-parameters.ts'
 import { showQuery } from './statements/show-statements.ts'
 import type { StatementInput } from './statement-input.ts'
 import { transactionEffect } from './statements/transaction-statements.ts'
@@ -218,6 +220,10 @@ async function analyzeOther(
     case 'CreateFunction':
       return createFunction(input, statement)
     default: {
+      if (takesLiterals(statement) && parameters.count > 0) {
+        verifyCount(input, statement, parameters)
+        return analyzeOther(withLiterals(statement, parameters.using), input, { ...parameters, count: 0, using: [] })
+      }
       const asked: StatementInput = { ...input, ...partOf(statement, input) }
       const analyze = innerQueries(asked, parameters)
       await checkWrite(input, statement, async (query) => (await analyze(query)).columns)
@@ -398,6 +404,7 @@ async function analyzeExplain(
   const planType = options.flatMap((option) => (option.kind === 'ExplainType' ? [option.type] : []))[0] ?? 'DISTRIBUTED'
   const asked: StatementInput = planType === 'VALIDATE' ? { ...input, unplanned: true } : input
   const statement = await bindTree(asked, explain.statement, parameters)
+  const explained = executedTree(explain.statement, parameters)
   const format = options.flatMap((option) => (option.kind === 'ExplainFormat' ? [option.format] : []))[0]
   return {
     kind: 'explain',
@@ -407,11 +414,19 @@ async function analyzeExplain(
     planType,
     format: format ?? (planType === 'IO' ? 'JSON' : 'TEXT'),
     statement,
+    ...(statement.queryType === 'DATA_DEFINITION' && { definition: explainedDefinition(explained) }),
     columns: [
       planType === 'VALIDATE' ? resultColumn('Valid', BOOLEAN, session) : resultColumn('Query Plan', VARCHAR, session),
     ],
     warnings: statement.warnings,
   }
+}
+
+/** The statement itself, or the one that it executes. */
+function executedTree(statement: Statement, parameters: GivenParameters): Statement {
+  if (statement.kind !== 'Execute' && statement.kind !== 'ExecuteImmediate') return statement
+  const parsed = executedBy(statement, parameters).parse()
+  return parsed.kind === 'valid' ? parsed.tree : statement
 }
 
 function resolveMsOf(bound: BoundStatement): number {

@@ -179,8 +179,6 @@ export type StatementOf<Q> =
       readonly kind: 'call'
       readonly queryType: QueryType
       readonly updateType: string
-      /** The statement in Trino's formatting, for EXPLAIN. */
-      readonly text: string
       /** One row: the id of the query, and the message or NULL, both texts. Reads no table. */
       readonly values: Q
       readonly warnings: readonly Warning[]
@@ -194,6 +192,8 @@ export type StatementOf<Q> =
       readonly planType: 'LOGICAL' | 'DISTRIBUTED' | 'VALIDATE' | 'IO'
       readonly format: 'TEXT' | 'GRAPHVIZ' | 'JSON'
       readonly statement: StatementOf<Q>
+      /** For a statement of definitions, which has no plan: the text that EXPLAIN prints. */
+      readonly definition?: string
       readonly columns: readonly ResultColumn[]
       readonly warnings: readonly Warning[]
     }

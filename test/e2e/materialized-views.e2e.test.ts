@@ -60,6 +60,15 @@ const story: readonly (readonly [sql: string, answer: unknown])[] = [
   ['SHOW CREATE VIEW m', "NOT_SUPPORTED: Relation 'memory.default.m' is a materialized view, not a view"],
   ['SHOW CREATE MATERIALIZED VIEW t', "NOT_SUPPORTED: Relation 'memory.default.t' is a table, not a materialized view"],
   ["SELECT storage_schema, storage_table, definition FROM system.metadata.materialized_views WHERE name = 'z'", [['default', 'z$materialized_view_storage', 'SELECT count(*) n\nFROM\n  t']]], // prettier-ignore
+  // The values of EXECUTE … USING are stored.
+  ["EXECUTE IMMEDIATE 'CREATE MATERIALIZED VIEW given AS SELECT k + ? AS k, ? AS d FROM t WHERE v < ?' USING -1, DATE '2020-01-01', 'it''s'", 'CREATE MATERIALIZED VIEW'], // prettier-ignore
+  ['SHOW CREATE MATERIALIZED VIEW given', [["CREATE MATERIALIZED VIEW memory.default.given AS\nSELECT\n  (k + -1) k\n, DATE '2020-01-01' d\nFROM\n  t\nWHERE (v < 'it''s')"]]], // prettier-ignore
+  ['SELECT * FROM given ORDER BY k', [[1, '2020-01-01'], [2, '2020-01-01']]], // prettier-ignore
+  ["EXECUTE IMMEDIATE 'CREATE VIEW given_view AS SELECT k FROM t WHERE k > ?' USING 2", 'CREATE VIEW'],
+  ['SELECT * FROM given_view', [[3]]],
+  ["EXECUTE IMMEDIATE 'CREATE VIEW other AS SELECT ? AS x' USING now()", 'NOT_SUPPORTED: The query of a view takes only literals as values of its parameters'], // prettier-ignore
+  ["EXECUTE IMMEDIATE 'CREATE VIEW other AS SELECT ? AS x' USING 1, 2", 'INVALID_PARAMETER_USAGE: Incorrect number of parameters: expected 1 but found 2'], // prettier-ignore
+  ['DROP MATERIALIZED VIEW given', 'DROP MATERIALIZED VIEW'],
   // It is no table and no view.
   ['INSERT INTO m VALUES (1, 1, null)', 'NOT_SUPPORTED: Inserting into materialized views is not supported'],
   ['UPDATE m SET n = 1', 'NOT_SUPPORTED: Updating materialized views is not supported'],

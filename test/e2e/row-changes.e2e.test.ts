@@ -163,6 +163,30 @@ describe('Statements that change rows, columns and names', () => {
     if (FULL_TESTS) console.log(`${swaps} swaps: ${seen.whole} reads of a whole table, ${seen.missing} without a table`)
   })
 
+  it('show readers one whole table while CREATE OR REPLACE TABLE replaces it', { timeout: 3_600_000 }, async () => {
+    const swaps = FULL_TESTS ? 1000 : 30
+    let done = false
+    const replace = (version: number) =>
+      answer(`CREATE OR REPLACE TABLE replaced AS SELECT ${version} AS version, n FROM UNNEST(sequence(1, 100)) x(n)`)
+    await replace(0)
+    let reads = 0
+    const read = async (): Promise<void> => {
+      for (let newest = 0; !done; reads++) {
+        const found = await answer('SELECT min(version), max(version), count(*), sum(n) FROM replaced')
+        const [[least, most, rows, sum]] = found as [[number, number, number, number]]
+        expect([most, rows, sum]).toEqual([least, 100, 5050])
+        expect(least).toBeGreaterThanOrEqual(newest)
+        newest = least
+      }
+    }
+    const swap = async (): Promise<void> => {
+      for (let version = 1; version <= swaps; version++) expect(await replace(version)).toEqual(['CREATE TABLE', 100])
+    }
+    await Promise.all([read(), read(), swap().finally(() => (done = true))])
+    expect(reads).toBeGreaterThan(0)
+    if (FULL_TESTS) console.log(`${swaps} replacements: ${reads} reads of a whole table`)
+  })
+
   it.runIf(FULL_TESTS)('merge 10 million rows within the memory of the engine', { timeout: 3_600_000 }, async () => {
     const rows = 'FROM UNNEST(sequence(1, 1000)) a(a) CROSS JOIN UNNEST(sequence(1, 10000)) b(b)'
     await answer(`CREATE TABLE large AS SELECT a * 10000 + b AS k, a AS x, b AS y, cast(b AS varchar) AS s ${rows}`)
@@ -208,9 +232,30 @@ describe('EXPLAIN of a statement that changes rows', () => {
       ],
       outputTable: table('memory', 'default', 'explained'),
     })
-    expect(await explained('EXPLAIN (TYPE IO) DROP TABLE explained')).not.toContain('outputTable')
     expect(await explained('EXPLAIN (TYPE VALIDATE) DELETE FROM explained WHERE nope = 1')).toContain("Column 'nope'")
     // Nothing was changed.
     expect(await answer('SELECT count(*) FROM explained')).toEqual([[25]])
   })
+
+  it('prints a statement of definitions, which has no plan, as Trino does', { timeout: 240_000 }, async () => {
+    for (const [sql, text] of DEFINITIONS)
+      for (const options of ['', '(TYPE IO, FORMAT JSON) '])
+        expect(await explained(`EXPLAIN ${options}${sql}`), sql).toBe(text)
+    expect(await explained("EXPLAIN EXECUTE IMMEDIATE 'DROP TABLE explained'")).toBe('DROP TABLE explained')
+    expect(await answer('SELECT count(*) FROM explained')).toEqual([[25]])
+  })
 })
+
+const DEFINITIONS: readonly (readonly [sql: string, text: string])[] = [
+  ['CREATE SCHEMA Memory.shop', 'CREATE SCHEMA memory.shop'],
+  ['CREATE TABLE Made (a bigint)', 'CREATE TABLE made'],
+  ['CREATE OR REPLACE VIEW seen AS SELECT 1 x', 'CREATE VIEW seen'],
+  ['CREATE MATERIALIZED VIEW stored AS SELECT 1 x', 'CREATE MATERIALIZED VIEW stored'],
+  ['drop table explained', 'DROP TABLE explained'],
+  ['ALTER TABLE explained ADD COLUMN z bigint', 'ALTER TABLE explained ADD COLUMN z bigint'],
+  ['ALTER TABLE explained RENAME TO other', 'ALTER TABLE explained RENAME TO other'],
+  ["COMMENT ON TABLE explained IS 'x'", "COMMENT ON TABLE explained IS 'x'"],
+  ['TRUNCATE TABLE explained', 'TRUNCATE TABLE explained'],
+  ["SET SESSION query_max_run_time = '1h'", "SET SESSION query_max_run_time = '1h'"],
+  ['PREPARE q FROM SELECT 1', 'PREPARE q'],
+]

@@ -9,7 +9,6 @@ import type { StatementInput } from '../statement-input.ts'
 import type { Expression } from '../syntax/ast.ts'
 import type { Query, SelectItem } from '../syntax/ast-query.ts'
 import type { Call, CallArgument } from '../syntax/ast-statements.ts'
-import { printStatement } from '../syntax/printer.ts'
 import type { Span } from '../syntax/span.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { VARCHAR } from '../types/sql-type.ts'
@@ -59,7 +58,6 @@ export async function analyzeProcedureCall(
     kind: 'call',
     queryType: 'DATA_DEFINITION',
     updateType: 'CALL',
-    text: printStatement(node),
     values: boundRows(analysis, input.session).query,
     warnings: analysis.warnings,
   }

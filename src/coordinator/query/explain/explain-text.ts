@@ -17,6 +17,7 @@ export function explainText(analyzed: Explained, stages: readonly Stage[]): stri
     case 'VALIDATE':
       return true
     case 'IO':
+      if (analyzed.definition !== undefined) return analyzed.definition
       return JSON.stringify(ioPlan(statement), undefined, 2)
     case 'LOGICAL':
     case 'DISTRIBUTED':
@@ -24,7 +25,7 @@ export function explainText(analyzed: Explained, stages: readonly Stage[]): stri
     default:
       return unreachable(analyzed.planType)
   }
-  if (statement.kind === 'call') return statement.text
+  if (analyzed.definition !== undefined) return analyzed.definition
   const outline = outlineOf(statement)
   if (!outline) return `${'updateType' in statement ? statement.updateType : statement.queryType}\n`
   const estimates = estimatePlan(outline, stages)
