@@ -3,9 +3,11 @@ import {
   CHANGED,
   createChanged,
   ownerOf,
+  queryOfView,
   refusals,
   swappedTable,
   textOfChange,
+  viewOf,
   type DrawnChange,
 } from './drawn-changes.ts'
 import type { WriteOutcome } from './writing-client.ts'
@@ -49,7 +51,7 @@ async function checkClient(
     const how = `${end}${why === undefined ? '' : ` (${why})`}${count === undefined ? '' : `, count ${count}`}`
     return [`${textOfChange(change, owner, '')} (${behaviour}) ${id ?? ''} is ${how}: no possible state gives that`]
   }
-  const tables = [CHANGED, ...['', '_tmp', '_old'].map((suffix) => swappedTable(owner) + suffix)]
+  const tables = [CHANGED, viewOf(owner), ...['', '_tmp', '_old'].map((suffix) => swappedTable(owner) + suffix)]
   const found = new Map<string, readonly string[] | undefined>()
   for (const table of tables) found.set(table, await read(table, owner))
   const difference = await states.difference(found)
@@ -64,7 +66,10 @@ interface Ending {
 }
 
 /** The effect of a change in the model: the number of changed rows, or the name of Trino's error. */
-type Effect = { readonly count: number | undefined } | { readonly error: string }
+type Effect = { readonly count: number | undefined; readonly changesNothing?: boolean } | { readonly error: string }
+
+/** Follows the name of a materialized view: the table in the model that says that the view exists. */
+const DEFINED = '_defined'
 
 const MOST_STATES = 64
 
@@ -99,7 +104,9 @@ class PossibleStates {
       const effect = await this.#run(change, copy)
       if (end === 'unknown') next.push(schema)
       if ('error' in effect) continue
-      if (end === 'unknown' || effect.count === count) next.push(copy)
+      // The refresh of a fresh view writes nothing. Whether it is fresh also depends on the rows of other writers.
+      const isFresh = count === 0 && effect.changesNothing === true
+      if (end === 'unknown' || isFresh || effect.count === count) next.push(copy)
     }
     if (next.length > MOST_STATES) throw new Error('The ends of too many changes are unknown')
     this.#schemas = next
@@ -122,6 +129,11 @@ class PossibleStates {
   }
 
   async #run(change: DrawnChange, schema: string): Promise<Effect> {
+    if (change.operation === 'CREATE VIEW') {
+      await this.#connection.run(`CREATE TABLE ${schema}.${change.table}${DEFINED} (w varchar, k integer, v integer)`)
+      return { count: undefined }
+    }
+    if (change.operation === 'REFRESH') return this.#refresh(change.table, schema)
     try {
       const reader = await this.#connection.runAndReadAll(textOfChange(change, this.owner, `${schema}.`))
       const [[rows] = []] = change.operation === 'RENAME' || change.operation === 'DROP' ? [] : reader.getRows()
@@ -134,9 +146,22 @@ class PossibleStates {
     }
   }
 
+  async #refresh(view: string, schema: string): Promise<Effect> {
+    if (!(await this.#tables(schema)).includes(view + DEFINED)) return { error: 'TABLE_NOT_FOUND' }
+    const before = JSON.stringify(await this.#rowsOf(schema, view))
+    await this.#connection.run(`CREATE OR REPLACE TABLE ${schema}.${view} AS ${queryOfView(this.owner, `${schema}.`)}`)
+    const rows = (await this.#rowsOf(schema, view))!
+    return { count: rows.length, changesNothing: JSON.stringify(rows) === before }
+  }
+
+  /** The rows that a reader of the table or the materialized view sees; undefined if there is none. */
   async #rowsOf(schema: string, table: string): Promise<string[] | undefined> {
-    if (!(await this.#tables(schema)).includes(table)) return undefined
-    const reader = await this.#connection.runAndReadAll(`SELECT k, v FROM ${schema}.${table} ORDER BY k, v`)
+    const tables = await this.#tables(schema)
+    // Before its first refresh, a materialized view is its query.
+    const isQuery = !tables.includes(table) && tables.includes(table + DEFINED)
+    if (!isQuery && !tables.includes(table)) return undefined
+    const source = isQuery ? `(${queryOfView(this.owner, `${schema}.`)})` : `${schema}.${table}`
+    const reader = await this.#connection.runAndReadAll(`SELECT k, v FROM ${source} ORDER BY k, v`)
     return reader.getRowsJson().map((row) => JSON.stringify(row))
   }
 

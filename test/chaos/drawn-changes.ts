@@ -1,6 +1,9 @@
 import type { Random } from './random.ts'
 
-/** A change of rows or of the name of a table. The server and the model in DuckDB run the same text. */
+/**
+ * A change of rows or of the name of a table, or of a materialized view. The server and the model in DuckDB run the same
+ * text; only materialized views are tables in the model.
+ */
 export type DrawnChange =
   | {
       readonly operation: 'INSERT' | 'MERGE' | 'CREATE'
@@ -16,7 +19,7 @@ export type DrawnChange =
       readonly value: number
     }
   | { readonly operation: 'RENAME'; readonly table: string; readonly to: string }
-  | { readonly operation: 'DROP'; readonly table: string }
+  | { readonly operation: 'DROP' | 'CREATE VIEW' | 'REFRESH'; readonly table: string }
 
 /** All writers change rows of this table at the same time, each its own. */
 export const CHANGED = 'changed'
@@ -56,6 +59,8 @@ export class ChangeDrawer {
     const random = this.#random
     const own = swappedTable(this.#owner)
     if (this.#drawn === 0) return { operation: 'CREATE', table: own, ...this.#rows() }
+    if (this.#drawn === 1) return { operation: 'CREATE VIEW', table: viewOf(this.#owner) }
+    if (random.chance(0.2)) return { operation: 'REFRESH', table: viewOf(this.#owner) }
     if (random.chance(0.2)) {
       // As dbt replaces a table.
       this.#later = [
@@ -83,6 +88,11 @@ export function swappedTable(owner: string): string {
   return `swap_${owner}`
 }
 
+/** The materialized view of a writer over its rows of `CHANGED`. */
+export function viewOf(owner: string): string {
+  return `mv_${owner}`
+}
+
 /** @param schema ends with a dot */
 export function textOfChange(change: DrawnChange, owner: string, schema: string): string {
   const table = `${schema}${change.table}`
@@ -104,7 +114,16 @@ export function textOfChange(change: DrawnChange, owner: string, schema: string)
       return `ALTER TABLE ${table} RENAME TO ${change.to}`
     case 'DROP':
       return `DROP TABLE ${table}`
+    case 'CREATE VIEW':
+      return `CREATE MATERIALIZED VIEW ${table} AS ${queryOfView(owner, schema)}`
+    case 'REFRESH':
+      return `REFRESH MATERIALIZED VIEW ${table}`
   }
+}
+
+/** The query of the materialized view of a writer. @param schema ends with a dot */
+export function queryOfView(owner: string, schema: string): string {
+  return `SELECT w, k, v FROM ${schema}${CHANGED} WHERE w = '${owner}'`
 }
 
 function rowsOf({ keys, value }: { readonly keys: readonly number[]; readonly value: number }, owner: string): string {

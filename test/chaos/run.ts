@@ -17,7 +17,7 @@ const USAGE = `usage: npm run chaos -- [options]
                    coordinators killed meanwhile (all)
   --clients C      clients that read (6)
   --writers W      clients that write beside them (2)
-  --writes         four clients that write, and two that read; writes are INSERT, UPDATE, DELETE, MERGE, CREATE, RENAME, DROP
+  --writes         four clients that write, and two that read; writes are INSERT, UPDATE, DELETE, MERGE, CREATE, RENAME, DROP, REFRESH
   --clusters       two clusters behind the server, and faults of them and of the gateway; seeds share the servers
   --load-ms T      how long they begin statements (3000)
   --minutes X      no run is begun after so long

@@ -52,6 +52,8 @@ const SOURCES = [
 
 const BEHAVIOURS = ['follow', 'repeat', 'repeat', 'cut', 'post twice', 'cancel', 'leave after post', 'leave'] as const
 type Behaviour = (typeof BEHAVIOURS)[number]
+/** The behaviours after which the client knows how the statement ended. */
+const KNOWING = ['follow', 'repeat', 'cut', 'post twice', 'cancel', 'leave after post'] as const satisfies Behaviour[]
 
 const NONE: ReadonlySet<string> = new Set()
 const PATIENCE_MS = 45_000
@@ -95,14 +97,26 @@ export async function runWritingClient(options: WritingClientOptions): Promise<W
         drawer && random.chance(0.6)
           ? { kind: 'change', change: drawer.next() }
           : nextWrite(random, label, tables.at(-1)?.write, views.at(-1)?.write)
-      const behaviour = random.pick(BEHAVIOURS)
-      outcomes.push(await new Writing(options, connection, write, behaviour).run())
+      const inOrder = needsOrder(write)
+      const behaviour = random.pick(inOrder ? KNOWING : BEHAVIOURS)
+      const writing = new Writing(options, connection, write, behaviour)
+      const last = outcomes.at(-1)
+      if (inOrder && last?.end === 'unknown') await writing.after(last)
+      outcomes.push(await writing.run())
       if (options.pauseMs !== undefined) await sleep(options.pauseMs)
     }
   } finally {
     connection.close()
   }
   return outcomes
+}
+
+/**
+ * Whether the statement reads what other statements of the client change. The guard of the server orders only changes
+ * of one object.
+ */
+function needsOrder(write: Write): boolean {
+  return write.kind === 'change' && (write.change.operation === 'REFRESH' || write.change.operation === 'CREATE VIEW')
 }
 
 /** Whether a client has tried to drop the table or view. */
@@ -157,6 +171,16 @@ class Writing {
     this.#connection = connection
     this.#write = write
     this.#behaviour = behaviour
+  }
+
+  /** Waits until a statement that the client left has ended. */
+  async after({ id }: WriteOutcome): Promise<void> {
+    if (id === undefined) return
+    const ask = () => this.#connection.ask(`${this.#options.base}/v1/query/${id}`)
+    for (let state = ''; state !== 'FINISHED' && state !== 'FAILED'; await sleep(PAUSE_MS)) {
+      const answer = await this.#again('GET', ask, [200, 404, 410], [503])
+      state = answer.status === 200 ? (JSON.parse(answer.text) as { readonly state: string }).state : 'FAILED'
+    }
   }
 
   async run(): Promise<WriteOutcome> {

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { commandOf, familyOf } from '../support/process-users.ts'
 import { freePort } from '../support/postgres.ts'
 import { programsOfEachTest } from '../support/programs-of-each-test.ts'
-import { isAlive, postgresOf, processesOf, waitUntil } from '../support/quipu-process.ts'
+import { isAlive, postgresOf, processesOf, runningOn, waitUntil } from '../support/quipu-process.ts'
 import { run } from '../support/statement-client.ts'
 
 const programs = programsOfEachTest()
@@ -28,14 +28,6 @@ function startClient(url: string) {
     }
   })()
   return { seen, done }
-}
-
-/** Finds the processes that run `program` for the server of a data folder: their arguments name the folder. */
-function runningOn(data: string, program: string): number[] {
-  return familyOf(1).filter((pid) => {
-    const [, file, ...rest] = commandOf(pid).split('\0')
-    return file?.endsWith(`/${program}.js`) === true && rest.some((word) => word.includes(data)) && isAlive(pid)
-  })
 }
 
 function hasParentChannel(pid: number): boolean {

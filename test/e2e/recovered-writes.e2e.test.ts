@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { QueryEventType } from '../../src/coordinator/query/stream/events.ts'
-import { endOf, startKillableServer, type KillableServer } from '../support/killable-server.ts'
+import { endOf, patient, startKillableServer, type KillableServer } from '../support/killable-server.ts'
+import { waitUntil } from '../support/quipu-process.ts'
 import { post, run } from '../support/statement-client.ts'
 
 /*
  * The coordinator is killed right before each append of a statement that changes something. A client that follows on
- * gets the same result as in an undisturbed run, and the change is made once.
+ * gets the same result as in an undisturbed run, and the change is made once. The same holds after a kill of a worker.
  */
 
 let server: KillableServer
@@ -108,3 +109,24 @@ describe.each([...changes, refresh])('$name', ({ before, sql, look, after, at })
     },
   )
 })
+
+it.each(['worker', 'engines'] as const)(
+  'REFRESH MATERIALIZED VIEW has one effect if the %s is killed while it makes the rows',
+  { timeout: 240_000 },
+  async (what) => {
+    const query = 'SELECT count(*) AS n FROM lineitem a, nation b, nation c, (VALUES 1, 2) d'
+    await must(`CREATE MATERIALIZED VIEW memory.default.slow AS ${query}`)
+    const first = await post(server.url, 'REFRESH MATERIALIZED VIEW memory.default.slow')
+    const ending = endOf(first)
+    ending.catch(() => {})
+    await waitUntil('it runs', async () => {
+      const { state } = (await patient(`${server.url}/v1/query/${first.json.id}`)).json as unknown as { state: string }
+      return state === 'RUNNING' || state === 'FINISHED'
+    })
+    server.killWorkers(what)
+    expect(await ending).toMatchObject({ state: 'FINISHED', updateType: 'REFRESH MATERIALIZED VIEW', updateCount: 1 })
+    expect(await end('REFRESH MATERIALIZED VIEW memory.default.slow')).toMatchObject({ updateCount: 0 })
+    expect(await seen('SELECT n FROM memory.default.slow')).toEqual([[60_175 * 25 * 25 * 2]])
+    await must('DROP MATERIALIZED VIEW memory.default.slow')
+  },
+)

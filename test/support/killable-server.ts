@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBlockedAppends, type BlockedAppends } from './blocked-appends.ts'
 import { createDatabase } from './postgres.ts'
-import { processesOf, spawnQuipu, temporaryFolder } from './quipu-process.ts'
+import { commandOf, familyOf } from './process-users.ts'
+import { killAll, processesOf, runningOn, spawnQuipu, temporaryFolder } from './quipu-process.ts'
 import { raw, type RawAnswer, type RawRequest, type StatementJson } from './statement-client.ts'
 
 /** A server whose coordinator can be killed right before an append, and restarts soon. */
@@ -13,6 +14,8 @@ export interface KillableServer {
   readonly appends: BlockedAppends
   /** kill -9 of the coordinator; its supervisor starts another. */
   kill(): void
+  /** kill -9 of the worker, or of all engines; others start soon. */
+  killWorkers(what: 'worker' | 'engines'): void
   /** Stops or resumes the worker. While it is stopped, no task ends. */
   signalWorker(name: 'SIGSTOP' | 'SIGCONT'): void
   close(): Promise<void>
@@ -38,6 +41,7 @@ export async function startKillableServer(settings: Readonly<Record<string, stri
     database: database.url,
     appends,
     kill: () => void process.kill(processesOf(data).children[0]!, 'SIGKILL'),
+    killWorkers: (what) => killAll(what === 'worker' ? [processesOf(data).children[1]!] : enginesOf(data)),
     signalWorker: (name) => void process.kill(processesOf(data).children[1]!, name),
     async close() {
       await appends.close()
@@ -47,6 +51,13 @@ export async function startKillableServer(settings: Readonly<Record<string, stri
       await folder.remove()
     },
   }
+}
+
+/** The engines of a server that run now. As root, a launcher starts them, so they are not below the server. */
+function enginesOf(data: string): number[] {
+  const { supervisor } = processesOf(data)
+  const own = familyOf(supervisor).filter((pid) => commandOf(pid).split('\0')[1]?.endsWith('/engine-process.js'))
+  return [...own, ...runningOn(data, 'engine-entry')]
 }
 
 /** Sends a request, and retries during a restart as clients do. @throws Error for a refusal */

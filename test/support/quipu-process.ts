@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LockState } from '../../src/supervisor/data-folder-lock.ts'
 import { isRunning, programOf } from '../../src/supervisor/process-identity.ts'
+import { commandOf, familyOf } from './process-users.ts'
 import { repository } from './repository.ts'
 
 const PROGRAM = join(repository, 'dist', 'cli', 'quipu.js')
@@ -103,6 +104,14 @@ export function processesOf(dataDir: string): { readonly supervisor: number; rea
     children: { pid: number }[]
   }
   return { supervisor: state.supervisor.pid, children: state.children.map((child) => child.pid) }
+}
+
+/** Finds the processes that run `program` for the server of a data folder: their arguments name the folder. */
+export function runningOn(data: string, program: string): number[] {
+  return familyOf(1).filter((pid) => {
+    const [, file, ...rest] = commandOf(pid).split('\0')
+    return file?.endsWith(`/${program}.js`) === true && rest.some((word) => word.includes(data)) && isAlive(pid)
+  })
 }
 
 /** The embedded Postgres of a data folder; undefined when none is recorded. */
