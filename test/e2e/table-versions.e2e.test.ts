@@ -28,6 +28,22 @@ const REFUSED: readonly (readonly [sql: string, error: string])[] = [
   ['FOR VERSION AS OF CAST(random() AS bigint)', 'EXPRESSION_NOT_CONSTANT: line 1:35: The version of a table must be a constant: literals, casts, now() and intervals'], // prettier-ignore
 ]
 
+const EXPIRE = "catalog 'memory' table procedure 'EXPIRE_SNAPSHOTS' property 'retention_threshold'"
+const PROCEDURES: readonly (readonly [procedure: string, error: string])[] = [
+  ["expire_snapshots(retention_threshold => '33s')", 'INVALID_PROCEDURE_ARGUMENT: Retention specified (33.00s) is shorter than the minimum retention configured in the system (7.00d). Minimum retention can be changed with expireSnapshotsMinRetention in the file of the catalog'], // prettier-ignore
+  ["expire_snapshots(retention_threshold => '33')", `INVALID_PROCEDURE_ARGUMENT: Unable to set ${EXPIRE} to ['33']: duration is not a valid data duration string: 33`], // prettier-ignore
+  ['expire_snapshots(retention_threshold => 7)', `INVALID_PROCEDURE_ARGUMENT: Invalid value for ${EXPIRE}: Cannot convert [7] to varchar`], // prettier-ignore
+  ['expire_snapshots(retention_threshold => NULL)', `INVALID_PROCEDURE_ARGUMENT: Invalid null value for ${EXPIRE} from [null]`], // prettier-ignore
+  ['expire_snapshots(retain_last => 5)', "INVALID_PROCEDURE_ARGUMENT: Catalog 'memory' table procedure 'EXPIRE_SNAPSHOTS' property 'retain_last' does not exist"], // prettier-ignore
+  ["expire_snapshots('7d', retention_threshold => '7d')", 'INVALID_ARGUMENTS: line 1:1: Named and positional arguments cannot be mixed'], // prettier-ignore
+  ["expire_snapshots('7d', '8d')", 'INVALID_ARGUMENTS: line 1:1: Too many positional arguments'],
+  ["expire_snapshots(retention_threshold => '7d', retention_threshold => '7d')", 'DUPLICATE_PROPERTY: line 1:1: Duplicate named argument: retention_threshold'], // prettier-ignore
+  ["expire_snapshots('7d') WHERE a = 1", 'NOT_SUPPORTED: WHERE not supported for procedure EXPIRE_SNAPSHOTS'],
+  ["optimize(file_size_threshold => '33s')", "INVALID_PROCEDURE_ARGUMENT: Unable to set catalog 'memory' table procedure 'OPTIMIZE' property 'file_size_threshold' to ['33s']: size is not a valid data size string: 33s"], // prettier-ignore
+  ["optimize(retention_threshold => '7d')", "INVALID_PROCEDURE_ARGUMENT: Catalog 'memory' table procedure 'OPTIMIZE' property 'retention_threshold' does not exist"], // prettier-ignore
+  ['remove_orphan_files', 'PROCEDURE_NOT_FOUND: Table procedure not registered: REMOVE_ORPHAN_FILES'],
+]
+
 describe('Versions of a table', () => {
   it('are read by number and by time, with the columns that the table had then', { timeout: 240_000 }, async () => {
     await answer('CREATE TABLE t (a bigint, b varchar)')
@@ -69,6 +85,28 @@ describe('Versions of a table', () => {
     const { last } = await run(server.url, 'SELECT a FROM t FOR VERSION AS OF 2', headers)
     const events = await fetch(`${server.url}/v1/query/${last.json.id}/events`).then((response) => response.text())
     expect(events).toMatch(/"table":"t"[^}]*"snapshot":"[^"]+ 2"/)
+  })
+
+  it('are ended by EXECUTE expire_snapshots, with the checks of Trino', { timeout: 240_000 }, async () => {
+    const last = async () => (await answer('SELECT max(snapshot_id) FROM "t$history"')) as [[number]]
+    const [[before]] = await last()
+    for (const given of ['', " (retention_threshold => '7d')", "('168h')"])
+      expect(await answer(`ALTER TABLE t EXECUTE expire_snapshots${given}`), given).toBe('ALTER TABLE EXECUTE')
+    // The versions of today are younger than a week, and each statement makes one version.
+    expect(await last()).toEqual([[before + 3]])
+    expect(await answer('SELECT count(*) FROM t FOR VERSION AS OF 2')).toEqual([[2]])
+    for (const [procedure, error] of PROCEDURES)
+      expect(await answer(`ALTER TABLE t EXECUTE ${procedure}`), procedure).toBe(error)
+    const given = `EXECUTE IMMEDIATE 'ALTER TABLE t EXECUTE expire_snapshots(?)' USING`
+    expect(await answer(`${given} '33s'`)).toBe(PROCEDURES[0]![1])
+    expect(await answer(`${given} '3' || 's'`)).toContain('NOT_SUPPORTED: A table procedure takes only literals')
+    expect(await last()).toEqual([[before + 3]])
+    const { rows, last: end } = await run(server.url, 'ALTER TABLE t EXECUTE EXPIRE_SNAPSHOTS', headers)
+    expect([rows, end.json.columns]).toMatchObject([[], [{ name: 'rows', type: 'bigint' }]])
+    expect((end.json as StatementJson).updateCount).toBeUndefined()
+    const events = await fetch(`${server.url}/v1/query/${end.json.id}/events`).then((response) => response.text())
+    expect(events).toMatch(/"operation":"expireVersions"/)
+    expect(await answer("ALTER TABLE t EXECUTE optimize(file_size_threshold => '1kB')")).toBe('ALTER TABLE EXECUTE')
   })
 
   it('are refused in the words of Trino where there are none', { timeout: 240_000 }, async () => {

@@ -1,4 +1,4 @@
-import { open, rm, rmdir, stat } from 'node:fs/promises'
+import { rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { EngineFile, WriteTarget, WrittenFile, WrittenRows } from '../spi/table-writer.ts'
@@ -6,6 +6,7 @@ import { describeChanges, type AskFiles } from './changed-rows.ts'
 import { fileMode, makeFoldersLike } from './inherited-modes.ts'
 import type { LakeFolders } from './lake-folders.ts'
 import { hashFooter } from './lake-files.ts'
+import { syncFile, setFileMode } from './open-files.ts'
 import { makeFolder, syncFolder } from './version-chain.ts'
 
 /** The folder of files that Quipu writes, in a table's folder: `_data/<query id>/<attempt>/…`. */
@@ -30,18 +31,14 @@ export function createAttempts(folders: LakeFolders, inspect: AskFiles): Written
 
   async function seal(table: string, folder: string, file: EngineFile): Promise<WrittenFile> {
     if (dirname(file.path) !== folder) throw new Error(`${file.path} is not a file of ${folder}`)
-    const handle = await open(file.path, 'r')
-    try {
-      await handle.chmod(fileMode(await stat(folder)))
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
     return {
       path: relative(table, file.path).split(sep).join('/'),
       rows: file.rows,
       bytes: file.bytes,
-      footer: await hashFooter(file.path, file.bytes),
+      footer: await hashFooter(file.path, file.bytes, async (opened) => {
+        await setFileMode(opened, fileMode(await stat(folder)))
+        await syncFile(opened)
+      }),
       ...(file.columnBytes && { columnBytes: { ...file.columnBytes } }),
     }
   }
@@ -50,7 +47,8 @@ export function createAttempts(folders: LakeFolders, inspect: AskFiles): Written
     async openAttempt(target, attempt) {
       const table = await tableFolder(target)
       const folder = attemptFolder(table, target, attempt)
-      await makeFolder(table)
+      // A table with versions has a durable folder.
+      if (target.baseVersion === 0) await makeFolder(table)
       await rm(folder, { recursive: true, force: true })
       await makeFoldersLike(table, folder)
       return folder

@@ -4,6 +4,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { checkReadable } from '../spi/readable-path.ts'
 import { changeColumns, type AnalyzedTable, type TableChange, type WriteTarget } from '../spi/table-writer.ts'
 import { DATA_FOLDER } from './attempts.ts'
+import { checkRetention } from './expired-versions.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { LakeFolders, NamedObject } from './lake-folders.ts'
 import { alterColumns } from './alter-columns.ts'
@@ -15,11 +16,15 @@ import { factsOf, tableColumns } from './plain-table.ts'
 import { checkWritable } from './refusals.ts'
 import { MANIFEST_FOLDER, readNewest, readVersion } from './version-chain.ts'
 
+const WEEK_MS = 7 * 24 * 3_600_000
+
 export interface ChangeTargetsDeps {
   readonly catalog: string
   readonly location: string
   readonly folders: LakeFolders
   readonly cache: FileFactsCache
+  /** The shortest retention that EXECUTE expire_snapshots takes, milliseconds. @default a week, as Trino's */
+  readonly leastRetentionMillis?: number | undefined
   duckdbType(type: string): string
 }
 
@@ -43,14 +48,27 @@ export class ChangeTargets {
    * @throws EngineError when the object does not exist, or exists already; TRANSACTION_CONFLICT when it no longer takes
    *   the rows of `begun`
    */
-  async resolve(change: TableChange, begun?: WriteTarget): Promise<Resolved> {
-    if (!('table' in change)) return this.#resolveSchema(change)
-    if (!(await this.#folders.isSchema(change.schema))) throw missingSchema(`${this.#deps.catalog}.${change.schema}`)
-    const object = await this.#folders.find(change.schema, change.table)
+  async resolve(change: TableChange, begun?: WriteTarget): Promise<ResolvedTarget> {
+    if (!('table' in change)) return { resolved: await this.#resolveSchema(change) }
+    // Both at once list the same folders once.
+    const [isSchema, object] = await Promise.all([
+      this.#folders.isSchema(change.schema),
+      this.#folders.find(change.schema, change.table),
+    ])
+    if (!isSchema) throw missingSchema(`${this.#deps.catalog}.${change.schema}`)
     const folder = object?.folder ?? (await this.#objectFolder(change))
     const newest = object && 'manifest' in object ? object.manifest.version : await this.#newestVersion(folder)
     if (change.kind === 'createTable' || writesRows(change))
       checkReadable(folder ?? '', `Table '${change.schema}.${change.table}'`)
+    return { resolved: await this.#resolveObject(change, { object, newest }, begun), folder }
+  }
+
+  /** @param newest the newest version of the folder of the name; 0 without one */
+  async #resolveObject(
+    change: Extract<TableChange, { table: string }>,
+    { object, newest }: { readonly object: NamedObject | undefined; readonly newest: number },
+    begun: WriteTarget | undefined,
+  ): Promise<Resolved> {
     switch (change.kind) {
       case 'createTable':
         if (object && !(isTable(object) && change.replace)) throw this.#taken(change, object.kind)
@@ -137,6 +155,11 @@ export class ChangeTargets {
         // Also checks the alteration.
         alterColumns(content ?? (await this.#adopted(object)), change, this.#deps.duckdbType)
         return { baseVersion: newest, ...id, columns: [] }
+      case 'expireVersions':
+        checkRetention(change, this.#deps.leastRetentionMillis ?? WEEK_MS)
+        // Its first manifest would fix the list of its files.
+        if (!content) throw new EngineError('NOT_SUPPORTED', `Table '${this.nameOf(change)}' has no versions: Quipu has not changed it`) // prettier-ignore
+        return { baseVersion: newest, ...id, columns: [] }
       case 'changeRows':
       case 'rewriteTable': {
         if (!content || content.adopted) throw notOwnFiles(this.nameOf(change))
@@ -206,12 +229,20 @@ export class ChangeTargets {
     return parent && this.#folders.objectFolder(parent, table)
   }
 
-  /** Refuses a change that the operating system would refuse, because a decided change has to be carried out. */
-  async checkFolders(change: { readonly schema: string; readonly table?: string }): Promise<void> {
-    const { schema, table } = change
+  /**
+   * Refuses a change that the operating system would refuse, because a decided change has to be carried out.
+   * @param known the folder of the name, as far as `resolve` found it
+   */
+  async checkFolders(change: { readonly schema: string; readonly table?: string }, known?: string): Promise<void> {
+    const folder = known ?? (await this.#folderOf(change))
+    await Promise.all(
+      [MANIFEST_FOLDER, DATA_FOLDER].map((part) => checkWritable(this.#deps.catalog, join(folder, part))),
+    )
+  }
+
+  async #folderOf({ schema, table }: { readonly schema: string; readonly table?: string }): Promise<string> {
     const parent = await this.#folders.newSchemaFolder(schema)
-    const folder = table === undefined ? parent : await this.#folders.objectFolder(parent, table)
-    for (const part of [MANIFEST_FOLDER, DATA_FOLDER]) await checkWritable(this.#deps.catalog, join(folder, part))
+    return table === undefined ? parent : this.#folders.objectFolder(parent, table)
   }
 
   /**
@@ -237,10 +268,16 @@ export class ChangeTargets {
 
 type Resolved = Omit<WriteTarget, 'catalog' | 'queryId' | 'change'>
 
+interface ResolvedTarget {
+  readonly resolved: Resolved
+  /** The folder of the changed object, absolute, if the schema has it or will get it under that name. */
+  readonly folder?: string | undefined
+}
+
 /** Changes of a table, not a view, that exists. */
 type ChangeOfTable = Extract<
   TableChange,
-  { kind: 'insert' | 'changeRows' | 'rewriteTable' | 'alterColumns' | 'truncateTable' | 'dropTable' }
+  { kind: 'insert' | 'changeRows' | 'rewriteTable' | 'expireVersions' | 'alterColumns' | 'truncateTable' | 'dropTable' }
 >
 
 /** Comments on columns stay in the table's manifest: the events of a write are kept forever. */

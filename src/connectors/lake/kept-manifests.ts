@@ -1,10 +1,10 @@
-import { closeSync, constants, fstatSync, open, read, type BigIntStats } from 'node:fs'
+import { closeSync, constants, fstatSync, type BigIntStats } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { promisify } from 'node:util'
 import { hasCode } from '../../shared/node-error.ts'
 import type { TextTest } from './column-search.ts'
 import { unreadable, type Manifest } from './manifest.ts'
 import { manifestOfText } from './manifest-of-text.ts'
+import { openFile, readInto } from './open-files.ts'
 
 /** A version as it was read; parsed at its first use. */
 interface KeptVersion {
@@ -21,10 +21,6 @@ const MAX_KEPT = 16 * 1024 * 1024
 /** Bytes that a version takes besides its text: path, identity, entry. */
 const KEPT_BESIDE = 512
 let keptBytes = 0
-
-// The functions of `node:fs/promises` take 50 % more CPU for a small file: they make a handle for each.
-const openFile = promisify(open)
-const readInto = promisify(read)
 
 /**
  * The manifest at a path; undefined when there is no file.
@@ -52,9 +48,22 @@ export async function manifestAt(
   return (version.content = manifestOfText(content.toString(), path, folder))
 }
 
+/**
+ * Keeps a manifest that this process writes, so that its file is not read and parsed.
+ * @param file the state of the file with the whole text. The file gets its path afterwards: a link or a rename changes
+ *   none of the facts that identify a file
+ */
+export function keepWritten(path: string, folder: string, file: BigIntStats, manifest: Manifest): void {
+  keep(keyOf(path, folder), { file: identity(file), bytes: Number(file.size), content: manifest })
+}
+
+/** If the location of one catalog is inside that of another, a path has a different folder in each. */
+function keyOf(path: string, folder: string): string {
+  return `${path}\0${folder}`
+}
+
 async function keptVersion(path: string, folder: string): Promise<KeptVersion | undefined> {
-  // If the location of one catalog is inside that of another, a path has a different folder in each.
-  const key = `${path}\0${folder}`
+  const key = keyOf(path, folder)
   try {
     const known = kept.get(key)
     if (known && known.file === identity(await stat(path, { bigint: true }))) return known

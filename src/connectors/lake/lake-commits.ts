@@ -11,7 +11,15 @@ import { committedVersion, movedId, type Instant, type Manifest, type ManifestCo
 import { adoptedContent } from './manifest-table.ts'
 import { factsOf } from './plain-table.ts'
 import { adoption, conflict, nextContent, nextManifest, versionAfter, type Before } from './next-content.ts'
-import { createVersion, makeFolder, readNewest, relativeFolder, syncFolder, type OnStep } from './version-chain.ts'
+import {
+  createVersion,
+  makeFolder,
+  readNewest,
+  relativeFolder,
+  syncFolder,
+  type Chain,
+  type OnStep,
+} from './version-chain.ts'
 import { newestIn, visibleContent } from './visibility.ts'
 
 type RenameObject = Extract<TableChange, { to: object }>
@@ -57,20 +65,30 @@ export class LakeCommits {
   /** Makes a manifest for a folder of plain files, before anything is changed. */
   async #adopt(folder: string, listed: ListedFiles): Promise<void> {
     const found = await factsOf(listed, this.#deps.cache)
-    await createVersion(folder, adoption(adoptedContent(found, this.#deps.duckdbType), this.#now()), this.#deps.onStep)
+    const manifest = adoption(adoptedContent(found, this.#deps.duckdbType), this.#now())
+    await createVersion(this.#chain(folder), manifest, { isFirst: true, onStep: this.#deps.onStep })
   }
 
-  /** The data files of a table's folder; files in a schema's folder belong to no table. */
+  /**
+   * The data files of a table's folder without versions, which is made if it does not exist; files in a schema's folder
+   * belong to no table.
+   */
   async #plainFiles(folder: string, { change }: PreparedWrite): Promise<ListedFiles | undefined> {
-    return 'table' in change ? this.#folders.dataFiles(change.schema, change.table, folder) : undefined
+    if (!('table' in change)) return undefined
+    await makeFolder(folder)
+    return this.#folders.dataFiles(change.schema, change.table, folder)
+  }
+
+  #chain(folder: string): Chain {
+    return { location: this.#deps.location, folder }
   }
 
   #newest(folder: string): Promise<Manifest | undefined> {
-    return readNewest({ location: this.#deps.location, folder })
+    return readNewest(this.#chain(folder))
   }
 
   #relative(folder: string): string {
-    return relativeFolder({ location: this.#deps.location, folder })
+    return relativeFolder(this.#chain(folder))
   }
 
   /**
@@ -95,11 +113,13 @@ export class LakeCommits {
         continue
       }
       const visible = newest && (await visibleContent(newest.content, newestIn(this.#deps.location)))
-      const before = { newest, visible, plainData: listed !== undefined, folder: this.#relative(folder) }
+      const now = this.#now()
+      const before = { newest, visible, plainData: listed !== undefined, folder: this.#relative(folder), now }
       // The loop continues even when this succeeds. A committer may be delayed so long that later versions were made and
       // the next one was swept; then it has created a version that no reader uses. Only the newest version counts.
-      const manifest = nextManifest(newest, prepared, content(before), this.#now(), above)
-      if (await createVersion(folder, manifest, this.#deps.onStep)) created = manifest.version
+      const manifest = nextManifest(newest, prepared, content(before), now, above)
+      const { onStep } = this.#deps
+      if (await createVersion(this.#chain(folder), manifest, { isFirst: !newest, onStep })) created = manifest.version
     }
   }
 
@@ -124,7 +144,6 @@ export class LakeCommits {
         return this.#renameSchema(prepared, change)
       default: {
         const folder = await this.#folders.objectFolder(await this.#schemaFolder(change.schema), change.table)
-        await makeFolder(folder)
         return this.#commitVersion(folder, prepared)
       }
     }
@@ -144,14 +163,12 @@ export class LakeCommits {
     const { queryId } = prepared
     const folder = await this.#folders.objectFolder(await this.#schemaFolder(change.schema), change.table)
     const target = await this.#folders.objectFolder(await this.#schemaFolder(change.to.schema), change.to.table)
-    await makeFolder(folder)
     const old = await this.#manifestOf(folder, prepared)
     const version = committedVersion(old, queryId)
     if (version !== undefined) return { version, changed: false }
     const content = await visibleContent(old.content, newestIn(this.#deps.location))
     if (!isRenamed(content, prepared)) throw gone(`'${this.#deps.targets.nameOf(change)}'`)
     const since = { folder: this.#relative(folder), version: old.version, queryId }
-    await makeFolder(target)
     await this.#moveTo(target, prepared, old, since, since.folder)
     return this.#commitVersion(folder, prepared, () => ({ kind: 'dropped', movedTo: this.#relative(target) }))
   }
@@ -190,7 +207,8 @@ export class LakeCommits {
     if ((await stat(folder).catch(() => undefined)) === undefined) {
       const hidden = join(dirname(folder), folderInTheMaking(prepared.queryId, randomUUID()))
       await makeFolder(hidden)
-      await createVersion(hidden, nextManifest(undefined, prepared, content, this.#now()))
+      const manifest = nextManifest(undefined, prepared, content, this.#now())
+      await createVersion(this.#chain(hidden), manifest, { isFirst: true })
       await rename(hidden, folder).catch(() => rm(hidden, { recursive: true, force: true }))
       await syncFolder(dirname(folder))
     }

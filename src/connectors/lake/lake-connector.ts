@@ -34,6 +34,13 @@ const keepVersions = z
   .transform((text) => durationMillis(text) ?? 0)
   .refine((millis) => millis >= HOUR_MS, 'must be a duration of at least one hour, such as 7d')
 
+/** The shortest retention that EXECUTE expire_snapshots takes. */
+const expireSnapshotsMinRetention = z
+  .string()
+  .refine((text) => durationMillis(text) !== undefined, 'must be a duration such as 7d')
+  .transform((text) => durationMillis(text)!)
+  .optional()
+
 const lakeSchema = z.strictObject({
   connector: z.literal('lake'),
   location: z.string().min(1),
@@ -41,11 +48,13 @@ const lakeSchema = z.strictObject({
   /** Formats, dialects and types of tables whose files do not state them, by `schema.table`. */
   tables: tableSettingsSchema.optional(),
   keepVersions,
+  expireSnapshotsMinRetention,
 })
 const memorySchema = z.strictObject({
   connector: z.literal('memory'),
   location: z.string().min(1).optional(),
   keepVersions,
+  expireSnapshotsMinRetention,
 })
 /** The handle of a folder without manifest: `snapshot` names the state of its files. */
 const plainHandleSchema = z.object({ schema: z.string(), table: z.string(), snapshot: z.string() })
@@ -57,6 +66,8 @@ const versionHandleSchema = z.object({
   id: z.string(),
   /** Only the files that a rewrite of the table replaces. */
   rewrite: z.boolean().optional(),
+  /** For `rewrite`: files below this size are small, bytes. */
+  smallBytes: z.number().int().optional(),
   /** The folder of the manifest, relative to the location, if it may be another than that of the name. */
   folder: innerPathSchema.optional(),
   /** Reads rows that describe the versions, instead of the rows of the table. */
@@ -89,6 +100,7 @@ export const lakeConnector: ConnectorFactory = {
       readOnly: parsed.data.readOnly,
       tables: parsed.data.tables,
       keptMillis: parsed.data.keepVersions,
+      leastRetentionMillis: parsed.data.expireSnapshotsMinRetention,
     })
   },
 }
@@ -99,7 +111,7 @@ export const memoryConnector: ConnectorFactory = {
   create(catalog, properties, context) {
     const parsed = memorySchema.safeParse(properties)
     if (!parsed.success) throw new EngineError('CONFIGURATION_INVALID', z.prettifyError(parsed.error))
-    const { location, keepVersions: keptMillis } = parsed.data
+    const { location, keepVersions: keptMillis, expireSnapshotsMinRetention: leastRetentionMillis } = parsed.data
     const folder = location === undefined ? join(context.tablesDir, catalog) : resolve(context.catalogDir, location)
     // Only for a new folder: a schema `default` that was dropped does not come back. Coordinator and workers may start
     // at the same time. Mode 700, because the tables are read through Quipu only: other users of the machine have no
@@ -107,7 +119,11 @@ export const memoryConnector: ConnectorFactory = {
     if (!statSync(folder, { throwIfNoEntry: false })) {
       mkdirSync(join(folder, 'default'), { recursive: true, mode: 0o700 })
     }
-    return createLake(catalog, 'memory', realpathSync(folder), context, { readOnly: false, keptMillis })
+    return createLake(catalog, 'memory', realpathSync(folder), context, {
+      readOnly: false,
+      keptMillis,
+      leastRetentionMillis,
+    })
   },
 }
 
@@ -115,6 +131,7 @@ interface LakeOptions {
   readonly readOnly: boolean
   readonly tables?: ReadonlyMap<string, TableSettings> | undefined
   readonly keptMillis: number
+  readonly leastRetentionMillis: number | undefined
 }
 
 function createLake(
@@ -122,7 +139,7 @@ function createLake(
   connectorName: string,
   location: string,
   context: ConnectorContext,
-  { readOnly, tables = new Map(), keptMillis }: LakeOptions,
+  { readOnly, tables = new Map(), keptMillis, leastRetentionMillis }: LakeOptions,
 ): Connector {
   const cache = createFileFactsCache(location, context.inspect)
   const folders = createLakeFolders(location, tables)
@@ -223,6 +240,7 @@ function createLake(
         inspect: context.inspect,
         duckdbType: context.duckdbType,
         keptMillis,
+        leastRetentionMillis,
       }),
     }),
 
@@ -294,7 +312,7 @@ function createLake(
         }
         const content = await contentOf(parsed)
         const version = { catalog, settings: settingsOf(parsed), location, content }
-        const files = parsed.rewrite ? filesToRewrite(content, content.files.length) : undefined
+        const files = parsed.rewrite ? filesToRewrite(content, content.files.length, parsed.smallBytes) : undefined
         return manifestSplits(version, cache, read, context.duckdbType, files)
       }
       return foundSplits(catalog, foundFor.get(handle) ?? (await filesAt(parsed)), read, context.duckdbType)

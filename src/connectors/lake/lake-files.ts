@@ -1,11 +1,13 @@
 import type { FileFormat } from './file-format.ts'
-import { open, readdir, stat } from 'node:fs/promises'
+import { closeSync } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import { checkReadable } from '../spi/readable-path.ts'
 import { nameOfFolder, tableOfFolder } from './folder-names.ts'
 import { isFolder, listFolderFiles, type FolderFile, type Partition } from './partition-folders.ts'
+import { openFile, readInto } from './open-files.ts'
 import { resolveInside } from './resolve-inside.ts'
 import type { TableSettings } from './table-settings.ts'
 import { hasCode } from '../../shared/node-error.ts'
@@ -131,15 +133,23 @@ function refused(error: unknown, what: string): unknown {
  */
 const FOOTER_BYTES = 64 * 1024
 
-/** SHA-256 of a file's last bytes: in Parquet its footer, which names every column chunk. */
-export async function hashFooter(path: string, size: number): Promise<string> {
-  const file = await open(path)
+/**
+ * SHA-256 of a file's last bytes: in Parquet its footer, which names every column chunk.
+ * @param use is called with the open file first
+ */
+export async function hashFooter(
+  path: string,
+  size: number,
+  use: (file: number) => Promise<void> = async () => {},
+): Promise<string> {
+  const file = await openFile(path, 'r')
   try {
+    await use(file)
     const length = Math.min(size, FOOTER_BYTES)
     const bytes = Buffer.alloc(length)
-    await file.read(bytes, 0, length, size - length)
+    await readInto(file, bytes, 0, length, size - length)
     return createHash('sha256').update(bytes).digest('hex')
   } finally {
-    await file.close()
+    closeSync(file)
   }
 }

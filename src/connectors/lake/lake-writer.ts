@@ -26,9 +26,9 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
   const commits = new LakeCommits({ ...deps, targets })
   return {
     async begin(queryId, change, analyzed) {
-      const resolved = await targets.resolve(change)
+      const { resolved, folder } = await targets.resolve(change)
       if (analyzed) targets.checkAnalyzed(change, resolved, analyzed)
-      await targets.checkFolders(change)
+      await targets.checkFolders(change, folder)
       if (change.kind === 'renameSchema') await targets.checkFolders({ schema: change.to })
       else if ('to' in change) await targets.checkFolders(change.to)
       return { catalog, queryId, change, ...resolved }
@@ -36,9 +36,10 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
     ...createAttempts(folders, deps.inspect),
     async prepare(target, files) {
       const { change } = target
-      const resolved = await targets.resolve(change, target)
+      const { resolved, folder } = await targets.resolve(change, target)
       if (target.tableId !== resolved.tableId) throw gone(`Table '${targets.nameOf(change)}'`)
-      await ('table' in change && mayAdopt(change) ? targets.checkObject(change) : targets.checkFolders(change))
+      const adopts = 'table' in change && mayAdopt(change) && resolved.baseVersion === 0
+      await (adopts ? targets.checkObject(change) : targets.checkFolders(change, folder))
       const cascade =
         change.kind === 'renameSchema' || (change.kind === 'dropSchema' && change.cascade)
           ? { cascade: (await folders.list(change.schema)).map(({ table }) => table) }

@@ -122,6 +122,15 @@ const tableSchema = z.object({
   /** The version that last removed rows or files, or changed columns. */
   changedAt: z.number().int(),
   adopted: adoptedSchema.optional(),
+  /** Set by EXECUTE expire_snapshots. Milliseconds since the epoch. */
+  expired: z
+    .object({
+      /** Versions that were replaced before cannot be read any more. */
+      before: z.number(),
+      /** When this was decided: a query that began earlier may still read them. */
+      at: z.number(),
+    })
+    .optional(),
   ...visibility,
 })
 

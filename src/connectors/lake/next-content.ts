@@ -12,6 +12,7 @@ import {
 } from './manifest.ts'
 import { filesToRewrite, withRemovals, withoutDeadFiles } from './removals.ts'
 import { newColumns, newTableParts, takesFiles } from './table-columns.ts'
+import { expiredBefore } from './expired-versions.ts'
 
 /** The first version of a table whose files were there before; no query committed it. */
 export function adoption(content: TableContent, now: number): Manifest {
@@ -68,6 +69,8 @@ export interface Before {
   readonly plainData: boolean
   /** The folder, relative to the location. */
   readonly folder: string
+  /** When the next version is made, milliseconds since the epoch. */
+  readonly now: number
 }
 
 /**
@@ -75,7 +78,7 @@ export interface Before {
  * @throws EngineError TRANSACTION_CONFLICT when the change cannot be made on it
  */
 export function nextContent(
-  { newest, visible, plainData, folder }: Before,
+  { newest, visible, plainData, folder, now }: Before,
   prepared: PreparedWrite,
   duckdbType: (type: string) => string,
 ): ManifestContent {
@@ -117,7 +120,7 @@ export function nextContent(
     case 'rewriteTable': {
       const content = unchangedTable(visible, prepared)
       const { baseFiles = content.files.length, fileSchema = content.fileSchema } = prepared
-      const rewritten = filesToRewrite(content, baseFiles)
+      const rewritten = filesToRewrite(content, baseFiles, change.smallBytes)
       if (rewritten.size === 0) return content
       const kept = content.files.filter(({ path }) => !rewritten.has(path))
       const files = [...kept, ...tableFiles(prepared.files, folder, fileSchema)]
@@ -129,6 +132,11 @@ export function nextContent(
     }
     case 'alterColumns':
       return { ...alterColumns(sameTable(visible, prepared), change, duckdbType), changedAt: version }
+    case 'expireVersions': {
+      const content = sameTable(visible, prepared)
+      const before = Math.max(expiredBefore(change), content.expired?.before ?? 0)
+      return { ...content, expired: { before, at: now } }
+    }
     case 'comment':
       return commented(visible, prepared, change)
     case 'dropTable':

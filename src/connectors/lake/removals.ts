@@ -74,15 +74,17 @@ export function withoutDeadFiles(table: TableContent): TableContent {
  * The paths of the files that a rewrite replaces: files with removed rows, files of changed rows, and small files when
  * there are several.
  * @param count only the first files of the table
+ * @param smallBytes files below this size are small
  */
 export function filesToRewrite(
   { files, removals }: Pick<TableContent, 'files' | 'removals'>,
   count: number,
+  smallBytes: number = SMALL_FILE_BYTES,
 ): ReadonlySet<string> {
   const withRemovedRows = new Set(removals.map(({ file }) => file))
   const first = files.slice(0, count)
   const changed = first.filter(({ path, live }) => live !== undefined || withRemovedRows.has(path))
-  const small = first.filter(({ bytes, path, live }) => bytes < SMALL_FILE_BYTES && live === undefined && !withRemovedRows.has(path)) // prettier-ignore
+  const small = first.filter(({ bytes, path, live }) => bytes < smallBytes && live === undefined && !withRemovedRows.has(path)) // prettier-ignore
   return new Set([...changed, ...(small.length > 1 || changed.length > 0 ? small : [])].map(({ path }) => path))
 }
 

@@ -6,7 +6,7 @@ import { makerOfFolder, nameOfFolder } from './folder-names.ts'
 import { listFolders } from './lake-files.ts'
 import { isWorthRewriting } from './removals.ts'
 import { resolveInside } from './resolve-inside.ts'
-import { rowsOf, type Manifest } from './manifest.ts'
+import { rowsOf, type Manifest, type ManifestContent } from './manifest.ts'
 import { listVersions, MANIFEST_FOLDER, readVersion, relativeFolder, versionPath, type Chain } from './version-chain.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { isQueryId } from '../../shared/ids.ts'
@@ -33,7 +33,8 @@ export async function sweepLake(location: string, keptMillis: number, given: Swe
   const schemas = await subfolders(location, location)
   const elsewhere = await filesElsewhere(location, schemas, options)
   for (const schema of schemas) {
-    await sweepManifests(schema, await loadVersions({ location, folder: schema }), options)
+    const { swept } = await lookThrough({ location, folder: schema }, options)
+    await sweepManifests(schema, swept, options)
     for (const folder of await subfolders(location, schema))
       await sweepObject({ location, folder }, elsewhere, options, report)
   }
@@ -64,9 +65,10 @@ async function filesElsewhere(
     for (const folder of await subfolders(location, schema)) {
       const chain = { location, folder }
       const own = `${relativeFolder(chain)}/`
-      for (const manifest of split(await loadVersions(chain), options).kept)
-        for (const file of [...dataFiles(manifest), ...adoptedFiles(manifest)])
-          if (!file.startsWith(own)) found.add(file)
+      for await (const { manifest, isKept } of eachVersion(chain, options)) {
+        const files = isKept ? [...dataFiles(manifest), ...adoptedFiles(manifest)] : []
+        for (const file of files) if (!file.startsWith(own)) found.add(file)
+      }
     }
   }
   return found
@@ -82,33 +84,22 @@ async function sweepObject(
   options: LakeSweep,
   report: Report,
 ): Promise<void> {
-  const { location, folder } = chain
+  const { folder } = chain
   const { mtimeMs } = await stat(folder)
   const hadAttempts = (await stat(join(folder, DATA_FOLDER)).catch(() => undefined)) !== undefined
   // Read before the manifests: if a query has ended by now and committed files, the manifests name them.
   const queries = (await names(join(folder, DATA_FOLDER))).filter((name) => !(isQueryId(name) && options.isOpen(name)))
-  const versions = await loadVersions(chain)
-  const { kept, swept } = split(versions, options)
-  const named = new Set([...elsewhere, ...kept.flatMap(dataFiles)])
-  for (const queryId of queries) await sweepQuery(chain, queryId, named, options, report)
+  const { newest, named, adopted, swept } = await lookThrough(chain, options)
+  const isNamed = (file: string): boolean => named.has(file) || elsewhere.has(file)
+  for (const queryId of queries) await sweepQuery(chain, queryId, isNamed, options, report)
   await rmdir(join(folder, DATA_FOLDER)).catch(() => {})
 
-  const adopted = new Set([...elsewhere, ...kept.flatMap(adoptedFiles)])
-  for (const manifest of swept) {
-    const home = adoptedFolder(chain, manifest)
-    for (const file of adoptedFiles(manifest)) {
-      const path = join(location, file)
-      // Only files in the folder and its partitions are removed: a link may lead elsewhere.
-      if (adopted.has(file) || !isOwnFile(home, path)) continue
-      await remove(path, report)
-      // Removes empty folders of partitions.
-      for (let parent = dirname(path); parent !== home; parent = dirname(parent)) {
-        if (!(await rmdir(parent).then(() => true, () => false))) break // prettier-ignore
-      }
-    }
+  const isAdopted = (file: string): boolean => adopted.has(file) || elsewhere.has(file)
+  for (const version of swept) {
+    const manifest = await readVersion(chain, version)
+    if (manifest) await sweepAdopted(chain, manifest, isAdopted, report)
   }
-  await sweepManifests(folder, versions, options)
-  const newest = versions.at(-1)?.content
+  await sweepManifests(folder, swept, options)
   if (newest?.kind === 'table' && !newest.until && isWorthRewriting(newest)) {
     report.worthRewriting.push({
       schema: nameOfFolder(basename(dirname(folder))),
@@ -116,8 +107,52 @@ async function sweepObject(
     })
   }
   // No change was ever committed: attempts left an empty folder.
-  if (versions.length === 0 && hadAttempts && mtimeMs < options.now - UNNAMED_MILLIS)
-    await rmdir(folder).catch(() => {})
+  if (newest === undefined && hadAttempts && mtimeMs < options.now - UNNAMED_MILLIS) await rmdir(folder).catch(() => {})
+}
+
+interface Versions {
+  /** The content of the newest version. */
+  readonly newest: ManifestContent | undefined
+  /** The files that Quipu wrote and that kept versions name, relative to the location. */
+  readonly named: ReadonlySet<string>
+  /** The files that were there before and that kept versions name, relative to the location. */
+  readonly adopted: ReadonlySet<string>
+  /** The versions to remove, the oldest first. */
+  readonly swept: readonly number[]
+}
+
+async function lookThrough(chain: Chain, options: LakeSweep): Promise<Versions> {
+  const [named, adopted] = [new Set<string>(), new Set<string>()]
+  const swept: number[] = []
+  let newest: ManifestContent | undefined
+  for await (const { manifest, isKept } of eachVersion(chain, options)) {
+    newest ??= manifest.content
+    if (isKept) {
+      for (const file of dataFiles(manifest)) named.add(file)
+      for (const file of adoptedFiles(manifest)) adopted.add(file)
+    } else swept.push(manifest.version)
+  }
+  return { newest, named, adopted, swept: swept.reverse() }
+}
+
+/** Removes the files of a version that were there before it and that no kept version names. */
+async function sweepAdopted(
+  chain: Chain,
+  manifest: Manifest,
+  isKept: (file: string) => boolean,
+  report: Report,
+): Promise<void> {
+  const home = adoptedFolder(chain, manifest)
+  for (const file of adoptedFiles(manifest)) {
+    const path = join(chain.location, file)
+    // Only files in the folder and its partitions are removed: a link may lead elsewhere.
+    if (isKept(file) || !isOwnFile(home, path)) continue
+    await remove(path, report)
+    // Removes empty folders of partitions.
+    for (let parent = dirname(path); parent !== home; parent = dirname(parent)) {
+      if (!(await rmdir(parent).then(() => true, () => false))) break // prettier-ignore
+    }
+  }
 }
 
 /** Whether a file is in a table's folder, or in folders of partitions below it. */
@@ -133,7 +168,7 @@ function isOwnFile(folder: string, path: string): boolean {
 async function sweepQuery(
   chain: Chain,
   queryId: string,
-  named: ReadonlySet<string>,
+  isNamed: (file: string) => boolean,
   options: LakeSweep,
   report: Report,
 ): Promise<void> {
@@ -141,7 +176,7 @@ async function sweepQuery(
   for (const attempt of await names(queryFolder)) {
     for (const file of await names(join(queryFolder, attempt))) {
       const path = join(queryFolder, attempt, file)
-      if (named.has(relative(chain.location, path))) continue
+      if (isNamed(relative(chain.location, path))) continue
       const { mtimeMs } = await stat(path)
       if (mtimeMs < options.now - UNNAMED_MILLIS) await remove(path, report)
     }
@@ -150,9 +185,12 @@ async function sweepQuery(
   await rmdir(queryFolder).catch(() => {})
 }
 
-/** Removes old versions, after the files that only they name, so that an interrupted sweep can be repeated. */
-async function sweepManifests(folder: string, versions: readonly Manifest[], options: LakeSweep): Promise<void> {
-  for (const { version } of split(versions, options).swept) await rm(versionPath(folder, version), { force: true })
+/**
+ * Removes old versions, after the files that only they name, so that an interrupted sweep can be repeated.
+ * @param swept the oldest first: a version that is left must not get a younger successor
+ */
+async function sweepManifests(folder: string, swept: readonly number[], options: LakeSweep): Promise<void> {
+  for (const version of swept) await rm(versionPath(folder, version), { force: true })
   for (const name of await names(join(folder, MANIFEST_FOLDER))) {
     if (!name.startsWith('.')) continue
     const path = join(folder, MANIFEST_FOLDER, name)
@@ -162,28 +200,40 @@ async function sweepManifests(folder: string, versions: readonly Manifest[], opt
 }
 
 /**
- * Splits versions into kept and swept. A query that begins within `keptMillis` after the next version was made may read
- * a version. The sweep keeps the version until neither an open query nor a new query may read it.
+ * Reads the versions of a chain, the newest first. A long chain of large manifests does not fit into memory: only one
+ * and the newest are held at a time.
  */
-function split(
-  versions: readonly Manifest[],
-  { now, oldestOpenQuery = Infinity, keptMillis }: LakeSweep,
-): { readonly kept: readonly Manifest[]; readonly swept: readonly Manifest[] } {
-  const before = Math.min(now, oldestOpenQuery) - keptMillis - CLOCKS_MILLIS
-  const isKept = (index: number): boolean => (versions[index + 1]?.time ?? Infinity) >= before
-  return {
-    kept: versions.filter((_, index) => isKept(index)),
-    swept: versions.filter((_, index) => !isKept(index)),
+async function* eachVersion(
+  chain: Chain,
+  options: LakeSweep,
+): AsyncGenerator<{ readonly manifest: Manifest; readonly isKept: boolean }> {
+  let newest: ManifestContent | undefined
+  let replacedAt = Infinity
+  for (const version of (await listVersions(chain.folder)).toReversed()) {
+    const manifest = await readVersion(chain, version)
+    if (!manifest) continue
+    newest ??= manifest.content
+    yield { manifest, isKept: isKept(manifest, { replacedAt, newest }, options) }
+    replacedAt = manifest.time
   }
 }
 
-async function loadVersions(chain: Chain): Promise<readonly Manifest[]> {
-  const manifests: Manifest[] = []
-  for (const version of await listVersions(chain.folder)) {
-    const manifest = await readVersion(chain, version)
-    if (manifest) manifests.push(manifest)
-  }
-  return manifests
+/**
+ * Whether a version is kept. A query that begins within `keptMillis` after the next version was made may read a version,
+ * unless EXECUTE expire_snapshots ended this earlier. The sweep keeps the version until neither an open query nor a new
+ * query may read it.
+ * @param replacedAt when the next version was made, milliseconds since the epoch; Infinity for the newest version
+ */
+function isKept(
+  { content }: Manifest,
+  { replacedAt, newest }: { readonly replacedAt: number; readonly newest: ManifestContent },
+  { now, oldestOpenQuery = Infinity, keptMillis }: LakeSweep,
+): boolean {
+  if (replacedAt < Math.min(now, oldestOpenQuery) - keptMillis - CLOCKS_MILLIS) return false
+  const expired = newest.kind === 'table' ? newest.expired : undefined
+  // A chain also has versions of tables that had the name before.
+  if (!expired || newest.kind !== 'table' || content.kind !== 'table' || content.id !== newest.id) return true
+  return replacedAt >= expired.before || oldestOpenQuery <= expired.at + CLOCKS_MILLIS
 }
 
 /** The files that Quipu wrote, relative to the location. */

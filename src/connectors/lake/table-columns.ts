@@ -49,8 +49,8 @@ function unusedName(name: string, id: number, used: ReadonlySet<string>): string
 }
 
 /**
- * Whether the table as it is now can take the rows of a new file: the table still has all columns of the file, and the
- * columns that the file lacks accept NULL. Changed names and wider types do not matter.
+ * Whether the table as it is now can take the rows of a new file: the columns that the file lacks accept NULL. Changed
+ * names, wider types and dropped columns do not matter: the table is then as if the file had come before their change.
  * @param fileSchema the number of the file's schema
  */
 export function takesFiles(
@@ -58,12 +58,7 @@ export function takesFiles(
   fileSchema: number,
 ): boolean {
   const written = new Set(schemas.find(({ id }) => id === fileSchema)?.columns.map(({ id }) => id))
-  const ids = new Set(columns.map(({ id }) => id))
-  return (
-    written.size > 0 &&
-    [...written].every((id) => ids.has(id)) &&
-    columns.every(({ id, nullable }) => nullable || written.has(id))
-  )
+  return written.size > 0 && columns.every(({ id, nullable }) => nullable || written.has(id))
 }
 
 /** Whether row ids cannot be read: a file of the first format has a column with a name that the reader needs. */

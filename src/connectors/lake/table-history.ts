@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { TablePoint } from '../spi/connector.ts'
+import { oldestReadable } from './expired-versions.ts'
 import type { LakeFolders } from './lake-folders.ts'
 import { movedId, type Manifest, type TableContent } from './manifest.ts'
 import { nameOfFolder } from './folder-names.ts'
@@ -41,13 +42,13 @@ export class TableHistory {
   async versionAt(newest: TableVersion, at: TablePoint, name: string): Promise<TableVersion> {
     if (at.kind === 'reference') throw noVersion(at, name)
     const found = await this.#find(newest, at, Infinity)
-    if (found && (await this.#isKept(found))) return found
+    if (found && (await this.#isKept(found, newest))) return found
     throw noVersion(at, name)
   }
 
   /** The versions that are kept, the newest first. Each has the number of the version before it, if that is known. */
   async *versions(newest: TableVersion): AsyncGenerator<TableVersion & { readonly parent: number | undefined }> {
-    const oldest = this.#deps.now() - this.#deps.keptMillis
+    const oldest = this.#oldest(newest)
     let nextTime = Infinity
     let version: TableVersion | undefined = newest
     let earlier: number[] = await this.#earlier(newest)
@@ -135,11 +136,15 @@ export class TableHistory {
     return (await readVersion({ location: this.#deps.location, folder }, version))?.time
   }
 
+  #oldest({ manifest }: TableVersion): number {
+    return oldestReadable(manifest.content, this.#deps.now(), this.#deps.keptMillis)
+  }
+
   /** Whether no sweep removes the version while a query reads it that begins now. */
-  async #isKept({ folder, manifest }: TableVersion): Promise<boolean> {
+  async #isKept({ folder, manifest }: TableVersion, newest: TableVersion): Promise<boolean> {
     const next = (await listVersions(folder)).find((each) => each > manifest.version)
     const time = next === undefined ? undefined : await this.#timeOf(folder, next)
-    return time === undefined || time >= this.#deps.now() - this.#deps.keptMillis
+    return time === undefined || time >= this.#oldest(newest)
   }
 }
 

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { link, open, readdir, stat, unlink } from 'node:fs/promises'
+import { closeSync, fstatSync, type BigIntStats } from 'node:fs'
+import { link, readdir, stat, unlink } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { fileMode, makeFolderLikeParent } from './inherited-modes.ts'
 import type { TextTest } from './column-search.ts'
 import { unreadable, type Manifest } from './manifest.ts'
-import { manifestAt } from './kept-manifests.ts'
+import { keepWritten, manifestAt } from './kept-manifests.ts'
+import { openFile, setFileMode, syncFile, writeWhole } from './open-files.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
 /** The folder of manifests, in the folder of a schema, table or view. */
@@ -68,27 +70,35 @@ export function relativeFolder({ location, folder }: Chain): string {
 /**
  * Creates a version, unless it exists. The file is written under another name, made durable, and then linked to its own
  * name. `link` fails if the name exists, so a version is complete or does not exist.
+ * @param isFirst whether the folder may have no versions yet: a version in it has made the folders durable
  * @returns false when another committer has created the version
  */
-export async function createVersion(folder: string, manifest: Manifest, onStep: OnStep = () => {}): Promise<boolean> {
+export async function createVersion(
+  chain: Chain,
+  manifest: Manifest,
+  { isFirst, onStep = () => {} }: { readonly isFirst: boolean; readonly onStep?: OnStep | undefined },
+): Promise<boolean> {
   const { version } = manifest
-  const manifests = join(folder, MANIFEST_FOLDER)
-  await makeFolder(manifests)
+  const manifests = join(chain.folder, MANIFEST_FOLDER)
+  if (isFirst) await makeFolder(manifests)
   const temporary = join(manifests, `.v${version}-${randomUUID()}.tmp`)
+  const path = versionPath(chain.folder, version)
   await onStep('beforeWrite', version)
+  let written: BigIntStats
   try {
-    const file = await open(temporary, 'wx', 0o600)
+    const file = await openFile(temporary, 'wx', 0o600)
     try {
-      await file.chmod(fileMode(await stat(manifests)))
-      await file.writeFile(`${JSON.stringify(manifest)}\n`)
+      await setFileMode(file, fileMode(await stat(manifests)))
+      await writeWhole(file, `${JSON.stringify(manifest)}\n`)
       await onStep('beforeSync', version)
-      await file.sync()
+      await syncFile(file)
+      written = fstatSync(file, { bigint: true })
     } finally {
-      await file.close()
+      closeSync(file)
     }
     await onStep('beforeLink', version)
     try {
-      await link(temporary, versionPath(folder, version))
+      await link(temporary, path)
     } catch (error) {
       if (hasCode(error, 'EEXIST')) return false
       throw error
@@ -100,6 +110,7 @@ export async function createVersion(folder: string, manifest: Manifest, onStep: 
   await onStep('beforeFolderSync', version)
   await syncFolder(manifests)
   await onStep('afterFolderSync', version)
+  keepWritten(path, relativeFolder(chain), written, manifest)
   return true
 }
 
@@ -117,10 +128,10 @@ export async function makeFolder(folder: string): Promise<void> {
 
 /** Makes a folder's entries durable. */
 export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
+  const file = await openFile(folder, 'r')
   try {
-    await handle.sync()
+    await syncFile(file)
   } finally {
-    await handle.close()
+    closeSync(file)
   }
 }

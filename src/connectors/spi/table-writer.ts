@@ -33,7 +33,7 @@ export interface ChangeCommits {
    * Checks that the change can be made now and resolves it; has no effect. `queryId` names the folders of the attempts.
    * @param analyzed for a change with rows of an existing table: the table as the rows were analyzed for it
    * @throws EngineError SCHEMA_NOT_FOUND, SCHEMA_ALREADY_EXISTS, SCHEMA_NOT_EMPTY, TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS,
-   *   COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, NOT_SUPPORTED; TRANSACTION_CONFLICT with retry 'anew' when the rows do
+   *   COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, NOT_SUPPORTED, INVALID_PROCEDURE_ARGUMENT; TRANSACTION_CONFLICT with retry 'anew' when the rows do
    *   not fit the table that has the name now: the statement can be analyzed again
    */
   begin(queryId: QueryId, change: TableChange, analyzed?: AnalyzedTable): Promise<WriteTarget>
@@ -41,8 +41,7 @@ export interface ChangeCommits {
    * The content of WritePrepared. Checks names again.
    * @throws EngineError as `begin`; TRANSACTION_CONFLICT when the table is not the table that `begin` found. With retry
    *   'anew': rows of the table were removed, or its columns altered, after the version that the rows of the change were
-   *   made from; or inserted rows lack a column that must not be NULL, or have a column that was dropped. The statement
-   *   can be planned again.
+   *   made from; or inserted rows lack a column that must not be NULL. The statement can be planned again.
    */
   prepare(target: WriteTarget, files: readonly WrittenFile[]): Promise<PreparedWrite>
   /**
@@ -224,8 +223,28 @@ const tableChangeSchema = z.discriminatedUnion('kind', [
     text: z.string().optional(),
   }),
   z.object({ kind: z.literal('truncateTable'), schema: z.string(), table: z.string() }),
-  /** EXECUTE optimize. The rows are those of a scan of the table whose handle has `rewrite: true` added. */
-  z.object({ kind: z.literal('rewriteTable'), schema: z.string(), table: z.string(), version: readVersion }),
+  /**
+   * EXECUTE optimize. The rows are those of a scan of the table whose handle has `rewrite: true` added, and the same
+   * `smallBytes`.
+   */
+  z.object({
+    kind: z.literal('rewriteTable'),
+    schema: z.string(),
+    table: z.string(),
+    version: readVersion,
+    /** Files below this size are written anew together, bytes. Absent: the connector decides. */
+    smallBytes: z.number().int().min(0).optional(),
+  }),
+  /** EXECUTE expire_snapshots: versions that were replaced longer ago than `retention` cannot be read any more. */
+  z.object({
+    kind: z.literal('expireVersions'),
+    schema: z.string(),
+    table: z.string(),
+    /** A duration, `7d`, before `startedAt`. */
+    retention: z.string(),
+    /** When the statement began, milliseconds since the epoch. */
+    startedAt: z.number(),
+  }),
 ])
 export type TableChange = z.infer<typeof tableChangeSchema>
 

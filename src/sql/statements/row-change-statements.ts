@@ -1,14 +1,13 @@
 import { changeColumns, type TableChange } from '../../connectors/spi/table-writer.ts'
-import { EngineError } from '../../shared/engine-error.ts'
 import type { QueryAnalysis } from '../analyzer/analyze.ts'
 import { lineageOf } from '../analyzer/lineage.ts'
 import { changedTableOf, type RowChange, type RowStatement } from '../analyzer/row-changes.ts'
-import type { QueryType } from '../front-end.ts'
 import { boundRows, resultColumn } from '../bound-rows.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { Merge, Statement, TableExecute } from '../syntax/ast-statements.ts'
+import type { Merge, Statement } from '../syntax/ast-statements.ts'
 import { BIGINT } from '../types/sql-type.ts'
 import { allow, asAnalyzed, definition, findObject, type BoundWrite, type NeededAbility } from './bound-write.ts'
+import { analyzeTableProcedure, type RowAnalysis } from './table-procedures.ts'
 
 const OPERATIONS = { Delete: 'DELETE', Update: 'UPDATE', Merge: 'MERGE' } as const
 const CHANGES_ROWS: NeededAbility = { ability: 'rowChanges', doing: 'modifying table rows' }
@@ -17,21 +16,18 @@ export function isRowStatement(node: Statement): node is RowStatement {
   return node.kind === 'TableExecute' || Object.hasOwn(OPERATIONS, node.kind)
 }
 
-/** Finds the rows that such a statement writes. */
-type RowAnalysis = (node: RowStatement) => Promise<QueryAnalysis>
-
 /**
  * The change of a checked statement.
  * @param rows finds the rows that the statement writes
- * @throws EngineError NOT_SUPPORTED the connector cannot; AUTOCOMMIT_WRITE_CONFLICT a transaction is open;
- * PROCEDURE_NOT_FOUND; errors of conditions and values
+ * @throws EngineError NOT_SUPPORTED the connector cannot; AUTOCOMMIT_WRITE_CONFLICT a transaction is open; errors of
+ * procedures, conditions and values
  */
 export async function analyzeRowWrite(
   input: StatementInput,
   node: RowStatement,
   rows: RowAnalysis,
 ): Promise<BoundWrite> {
-  return node.kind === 'TableExecute' ? rewrite(input, node, rows) : change(input, node, rows)
+  return node.kind === 'TableExecute' ? analyzeTableProcedure(input, node, rows) : change(input, node, rows)
 }
 
 async function change(input: StatementInput, node: RowChange, rows: RowAnalysis): Promise<BoundWrite> {
@@ -100,50 +96,4 @@ function namesOfCase(one: Merge['cases'][number]): readonly string[] {
     case 'MergeInsert':
       return one.columns.map(({ value }) => value)
   }
-}
-
-// ---- ALTER TABLE … EXECUTE
-
-/** `optimize` is the only procedure; it takes no arguments here. */
-async function rewrite(input: StatementInput, node: TableExecute, rows: RowAnalysis): Promise<BoundWrite> {
-  const { name, found } = await findObject(input, node.table)
-  const procedure = node.procedure.value.toUpperCase()
-  if (procedure !== 'OPTIMIZE' || input.metadata.abilities(name.catalog)?.alterTable !== true) {
-    throw new EngineError('PROCEDURE_NOT_FOUND', `Table procedure not registered: ${procedure}`)
-  }
-  allow(input, name.catalog, { ability: 'alterTable', doing: 'table procedures' })
-  if (node.where !== undefined) {
-    throw new EngineError('NOT_SUPPORTED', 'WHERE is not supported for the table procedure OPTIMIZE')
-  }
-  const [argument] = node.arguments
-  if (argument !== undefined) refuseArgument(argument.name?.value)
-  const analysis = await rows(node)
-  const source = input.budget.run(() => boundRows(analysis, input.session))
-  const queryType: QueryType = 'ALTER_TABLE_EXECUTE'
-  const { node: scan } = source.query
-  if (scan.kind !== 'scan') throw new Error('EXECUTE optimize reads its table as it is')
-  const rewritten = { ...scan, handle: { ...scan.handle, rewrite: true } }
-  return {
-    ...definition(
-      name.catalog,
-      'ALTER TABLE EXECUTE',
-      {
-        kind: 'rewriteTable',
-        schema: name.schema,
-        table: name.table,
-        ...(found?.version !== undefined && { version: found.version }),
-      },
-      {},
-    ),
-    queryType,
-    ...(found && { analyzedTable: asAnalyzed(found) }),
-    columns: [resultColumn('rows', BIGINT, input.session)],
-    source: { ...source, query: { ...source.query, node: rewritten, wholeTable: true } },
-  }
-}
-
-/** Trino's procedure has this argument in its connectors; the size of files is fixed here. */
-function refuseArgument(name: string | undefined): never {
-  const shown = name === undefined ? 'without a name' : `'${name.toLowerCase()}'`
-  throw new EngineError('INVALID_PROCEDURE_ARGUMENT', `The table procedure OPTIMIZE takes no argument ${shown}`)
 }

@@ -1,8 +1,10 @@
-import { cpSync, mkdtempSync, readdirSync, realpathSync, rmSync, utimesSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
+import { manifestAt } from '../../../src/connectors/lake/kept-manifests.ts'
+import { manifestOfText } from '../../../src/connectors/lake/manifest-of-text.ts'
 import { lakeConnector, memoryConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
@@ -193,5 +195,18 @@ describe('A reader beside renames', () => {
     }
     await swapping
     expect(seen).toBeGreaterThan(0)
+  })
+})
+
+describe('A manifest that this process wrote', () => {
+  it('is kept as its file says', async () => {
+    const paths = filesBelow(root).filter((path) => /_manifest\/v\d+\.json$/.test(path))
+    expect(paths.length).toBeGreaterThan(100)
+    for (const path of paths) {
+      const location = path.startsWith('tables/') ? 'tables/memory' : path.slice(0, path.indexOf('/'))
+      const folder = relative(location, dirname(dirname(path)))
+      const text = readFileSync(join(root, path), 'utf8')
+      expect(await manifestAt(join(root, path), folder), path).toStrictEqual(manifestOfText(text, path, folder))
+    }
   })
 })

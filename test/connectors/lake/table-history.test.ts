@@ -17,7 +17,7 @@ afterAll(() => rmSync(root, { recursive: true }))
 const duckdb = await openDuckDb()
 const connector = lakeConnector.create(
   'lake',
-  { connector: 'lake', location: root, keepVersions: '48h' },
+  { connector: 'lake', location: root, keepVersions: '48h', expireSnapshotsMinRetention: '1h' },
   connectorContext(root, inspectedBy(duckdb)),
 )
 const writes = tableWrites(connector, duckdb)
@@ -174,5 +174,46 @@ describe('The history of a table', () => {
     await sweep()
     await expect(writes.read('s', older)).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
     expect(await rowsAt('k', version(3))).toEqual([{ a: 2 }, { a: 3 }])
+  })
+
+  it('ends before the retention of EXECUTE expire_snapshots, and its files go once no older query is open', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const named = { schema: 's', table: 'short' }
+    const expire = (retention: string): Promise<void> =>
+      writes.write({ kind: 'expireVersions', ...named, retention, startedAt: Date.now() })
+    const sweep = (oldestOpenQuery?: number) =>
+      writes.writer.sweep({ now: Date.now(), isOpen: () => false, ...(oldestOpenQuery !== undefined && { oldestOpenQuery }) }) // prettier-ignore
+    // A table that had the name before keeps its own history.
+    at(100)
+    await writes.write({ kind: 'createTable', ...named, columns: [column('a', 'bigint')], replace: false }, 'SELECT 7')
+    at(100.5)
+    await writes.write({ kind: 'insert', ...named }, 'SELECT 8')
+    await writes.write({ kind: 'renameTable', ...named, to: { schema: 's', table: 'moved' } })
+    at(101)
+    await writes.write({ kind: 'createTable', ...named, columns: [column('a', 'bigint')], replace: false }, 'SELECT 1')
+    const first = (await connector.getTable('s', 'short'))!
+    at(102)
+    await writes.write({ kind: 'changeRows', ...named, operation: 'DELETE' }, `SELECT 0, 0, false, NULL, NULL`)
+    at(104)
+    await writes.write({ kind: 'insert', ...named }, 'SELECT 3')
+    at(105)
+    const reading = Date.now()
+    at(106)
+    await expect(expire('0.9h')).rejects.toMatchObject({ errorName: 'INVALID_PROCEDURE_ARGUMENT', message: expect.stringContaining('Retention specified (0.90h) is shorter than the minimum retention configured in the system (1.00h)') as string }) // prettier-ignore
+    await expire('1h')
+    await expire('3h')
+    expect(await rowsAt('short', version(first.version!))).toContain('does not exists')
+    expect(await rowsAt('short', time(101.5))).toContain('No version history')
+    expect(await rowsAt('short', time(103))).toContain('No version history')
+    expect(await rowsAt('short', time(105.5))).toEqual([{ a: 3 }])
+    expect(await rowsAt('moved', time(100.2))).toEqual([{ a: 7 }])
+    // The query that began before still reads the first version.
+    await sweep(reading)
+    expect(await writes.read('s', first)).toEqual([{ a: 1 }])
+    await sweep(Date.now() + 120_000)
+    await expect(writes.read('s', first)).rejects.toMatchObject({ errorName: 'TRANSACTION_CONFLICT' })
+    expect(await rowsAt('short', time(105.5))).toEqual([{ a: 3 }])
+    expect(await writes.read('s', 'short')).toEqual([{ a: 3 }])
+    expect(await rowsAt('moved', time(100.2))).toEqual([{ a: 7 }])
   })
 })

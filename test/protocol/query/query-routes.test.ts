@@ -608,7 +608,7 @@ describe('GET /v1/query/{queryId}/events', () => {
     expect(first.headers.get('content-type')).toBe('application/cloudevents-batch+json')
     expect(first.body.map((event: Json) => event.type)).toEqual([
       'quipu.query.created.v2',
-      'quipu.query.planned.v8',
+      'quipu.query.planned.v9',
       'quipu.task.created.v2',
       'quipu.task.finished.v1',
       'quipu.task.finished.v1',

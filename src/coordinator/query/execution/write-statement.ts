@@ -273,7 +273,8 @@ async function commitAndFinish(
 /** The number of rows that the client learns; undefined if it learns none. */
 function countOf(run: RunContext): number | undefined {
   const { write } = known(run)
-  return write?.prepared.change.kind === 'rewriteTable' ? undefined : (write?.rows ?? 0)
+  const kind = write?.prepared.change.kind
+  return kind === 'rewriteTable' || kind === 'expireVersions' ? undefined : (write?.rows ?? 0)
 }
 
 /** Runs the plan of the rows. @returns the task that wrote them */

@@ -13,8 +13,8 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   QueryFinished: { 1: (data) => data },
   // Earlier versions lacked, in this order: statements that change something; withheld fragments; properties that the
   // statement set; files of the analysis; some names of errors, and the mark on scans that only the rules read; routes
-  // to clusters; changes of rows, columns, names and comments, and routes that stay here or reject. Nothing must be
-  // added.
+  // to clusters; changes of rows, columns, names and comments, and routes that stay here or reject; expired versions.
+  // Nothing must be added.
   QueryPlanned: {
     1: (data) => data,
     2: (data) => data,
@@ -23,12 +23,13 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
     5: (data) => data,
     6: (data) => data,
     7: (data) => data,
+    8: (data) => data,
   },
   // At that time no cluster ran tasks.
   TaskCreated: { 1: (data) => data },
   QueryProgressed: { 1: (data) => data },
-  // Later versions added changes of rows, columns, names and comments.
-  WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)), 2: (data) => data },
+  // Later versions added changes of rows, columns, names and comments, then expired versions.
+  WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)), 2: (data) => data, 3: (data) => data },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
   // At that time unreadable files had no errors of their own.
   TaskFailed: { 1: (data) => data, 2: (data) => data },
