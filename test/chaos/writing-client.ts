@@ -86,6 +86,8 @@ export async function runWritingClient(options: WritingClientOptions): Promise<W
   const connection = new Connection(options.name, options.access)
   const drawer = options.changes ? new ChangeDrawer(random, ownerOf(name)) : undefined
   const outcomes: WriteOutcome[] = []
+  /** Statements that the client left, and that may not have ended. */
+  const left = new Set<WriteOutcome>()
   const done = (write: Write['kind'], also: (outcome: WriteOutcome) => boolean) =>
     outcomes.filter((one) => one.write.kind === write && one.end === 'done' && also(one))
   try {
@@ -100,9 +102,14 @@ export async function runWritingClient(options: WritingClientOptions): Promise<W
       const inOrder = needsOrder(write)
       const behaviour = random.pick(inOrder ? KNOWING : BEHAVIOURS)
       const writing = new Writing(options, connection, write, behaviour)
-      const last = outcomes.at(-1)
-      if (inOrder && last?.end === 'unknown') await writing.after(last)
-      outcomes.push(await writing.run())
+      for (const one of left) {
+        if (!inOrder && !changesNames(one.write)) continue
+        await writing.after(one)
+        left.delete(one)
+      }
+      const outcome = await writing.run()
+      if (outcome.end === 'unknown') left.add(outcome)
+      outcomes.push(outcome)
       if (options.pauseMs !== undefined) await sleep(options.pauseMs)
     }
   } finally {
@@ -117,6 +124,11 @@ export async function runWritingClient(options: WritingClientOptions): Promise<W
  */
 function needsOrder(write: Write): boolean {
   return write.kind === 'change' && (write.change.operation === 'REFRESH' || write.change.operation === 'CREATE VIEW')
+}
+
+/** Whether the statement decides which tables later statements find: they look for them before the guard. */
+function changesNames(write: Write): boolean {
+  return write.kind === 'change' && ['CREATE', 'RENAME', 'DROP'].includes(write.change.operation)
 }
 
 /** Whether a client has tried to drop the table or view. */
