@@ -38,6 +38,11 @@ describe('Tracked files', () => {
     ).toEqual([])
   })
 
+  it('have migrations with a number each', () => {
+    const numbers = tracked.flatMap((file) => /^migrations\/(\d+)_/.exec(file)?.[1] ?? [])
+    expect(numbers.filter((number, index) => numbers.indexOf(number) !== index)).toEqual([])
+  })
+
   it('link to existing files', () => {
     const pages = tracked.filter((file) => /^(README|docs\/[^/]+)\.md$/.test(file))
     const dead = pages.flatMap((page) =>
