@@ -7,12 +7,13 @@ import { followEvents } from './event-stream.ts'
 
 const finishedEventSchema = z.object({
   subject: z.string(),
+  // Absent if the data was forgotten. Earlier versions of the event have other totals.
   data: z
     .object({
       updateType: z.string().optional(),
-      totals: z.object({ elapsedNanos: z.number(), queuedNanos: z.number() }),
+      totals: z.object({ elapsedNanos: z.number(), queuedNanos: z.number() }).optional().catch(undefined),
     })
-    .or(z.undefined()),
+    .nullish(),
 })
 
 export interface FollowOptions {

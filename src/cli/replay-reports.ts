@@ -27,6 +27,8 @@ interface Addresses {
 
 /** The most lines of a text report for fingerprints, and for differences. */
 const SHOWN = 10
+/** The longest text of a difference in a text report, characters. */
+const LONGEST_OUTCOME = 500
 
 /** How many statements of a replay have each verdict, as text. */
 export function replayText({ counts, speeds: { slower, faster } }: Tally): string {
@@ -99,7 +101,11 @@ function differencesOf(tally: Tally): readonly ReplayLine[] {
 
 function differenceText(line: ReplayLine): string {
   const there = line.thereQueryId === undefined ? '' : `, there ${line.thereQueryId}`
-  return `${line.verdict} ${line.queryId}${there}: ${outcomeText(line)}\n`
+  // Messages of a server may have control characters of a terminal.
+  const outcome = outcomeText(line)
+    .slice(0, LONGEST_OUTCOME)
+    .replaceAll(/\p{Cc}+/gu, ' ')
+  return `${line.verdict} ${line.queryId}${there}: ${outcome}\n`
 }
 
 /** Writes the page and the JSON, as far as the flags name files for them. */

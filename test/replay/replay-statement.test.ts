@@ -282,6 +282,8 @@ describe('A statement of a live baseline', () => {
     const there = serverOf({ rows: '[[2]]', digest: '2' })
     const moved = await mirrored({ snapshots: { 'c.s.t': 'v0' }, mayRun: true }, there)
     expect(moved).toMatchObject({ verdict: 'DATA_MOVED', tables: ['c.s.t'] })
+    const unknown = await mirrored({ snapshots: { 'c.s.other': 'v0' }, mayRun: true }, there)
+    expect(unknown).toMatchObject({ verdict: 'DIFFERENT' })
     const still = await mirrored({ snapshots: { 'c.s.t': 'v1' }, mayRun: true }, there)
     expect(still).toMatchObject({ verdict: 'DIFFERENT' })
   })
