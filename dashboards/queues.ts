@@ -44,6 +44,15 @@ export const queues: DashboardSpec = {
       [{ expr: q.rate('groupRejections', ['group', 'reason']), legend: '{{group}} {{reason}}' }],
       { thresholds: [red(0.001)] },
     ),
+    lines(
+      'Acts on many queries',
+      'Queries that administrators killed, held, released, ran again or forgot together, by outcome, and the acts, each a second.',
+      'reqps',
+      [
+        { expr: q.rate('actQueries', ['act', 'outcome']), legend: '{{act}} {{outcome}}' },
+        { expr: q.rate('acts', ['act']), legend: 'acts: {{act}}' },
+      ],
+    ),
     lines('CPU by resource group', 'Seconds of CPU a second that statements took.', 's', [
       { expr: q.rate('queryCpuSeconds', ['group']), legend: '{{group}}' },
     ]),

@@ -207,7 +207,14 @@ describe('The imports in src', () => {
   /** The files of the coordinator that may use each pool of connections to Postgres. */
   const pools: Readonly<Record<string, readonly string[]>> = {
     // No file that serves requests of clients.
-    ownRead: ['coordinator-metrics.ts', 'start-coordinator.ts', 'take-over.ts', 'wire-workers.ts', 'wire-writer.ts'],
+    ownRead: [
+      'coordinator-metrics.ts',
+      'start-coordinator.ts',
+      'take-over.ts',
+      'wire-acts.ts',
+      'wire-workers.ts',
+      'wire-writer.ts',
+    ],
     logInRead: [],
     pollRead: ['wire-follower.ts', 'wire-resources.ts'],
     clientRead: ['app-base.ts', 'wire-resources.ts'],

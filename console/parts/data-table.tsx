@@ -1,4 +1,4 @@
-import { Table, UnstyledButton } from '@mantine/core'
+import { Checkbox, Table, UnstyledButton } from '@mantine/core'
 import {
   createSortedRowModel,
   rowSortingFeature,
@@ -58,10 +58,19 @@ export interface DataTableProps<T> {
   readonly empty: string
   /** Present if the server sorts the rows: a click on a head then asks for another order. */
   readonly serverOrder?: { readonly order: ServerOrder; readonly onOrder: (order: ServerOrder) => void }
+  /** Rows that the user selected; absent: rows cannot be selected. */
+  readonly selection?: Selection
+}
+
+/** Rows that the user selected, by their keys. They stay selected while data refresh. */
+export interface Selection {
+  readonly selected: ReadonlySet<string>
+  readonly onSelect: (selected: ReadonlySet<string>) => void
 }
 
 /** A table with sortable columns. */
-export function DataTable<T extends object>({ label, columns, rows, rowKey, empty, serverOrder }: DataTableProps<T>) {
+export function DataTable<T extends object>(props: DataTableProps<T>) {
+  const { label, columns, rows, rowKey, empty, serverOrder, selection } = props
   const definitions = useMemo(() => columns.map(definitionOf), [columns])
   const data = useMemo(() => [...rows], [rows])
   const table = useTable({ features, columns: definitions, data, getRowId: rowKey, enableSortingRemoval: true })
@@ -76,6 +85,11 @@ export function DataTable<T extends object>({ label, columns, rows, rowKey, empt
         <Table highlightOnHover aria-label={label} className={classes.table}>
           <Table.Thead>
             <Table.Tr>
+              {selection ? (
+                <Table.Th>
+                  <SelectAll {...selection} keys={rows.map(rowKey)} />
+                </Table.Th>
+              ) : null}
               {table.getHeaderGroups()[0]?.headers.map(({ column: sortable }) => {
                 const column = byId.get(sortable.id)
                 const sorted = serverOrder ? sortedAtServer(column, serverOrder.order) : sortable.getIsSorted()
@@ -98,6 +112,11 @@ export function DataTable<T extends object>({ label, columns, rows, rowKey, empt
               .rows.slice(page * PAGE, (page + 1) * PAGE)
               .map((row) => (
                 <Table.Tr key={row.id}>
+                  {selection ? (
+                    <Table.Td>
+                      <SelectRow {...selection} id={row.id} />
+                    </Table.Td>
+                  ) : null}
                   {columns.map((column) => (
                     <Table.Td key={column.id} className={column.numeric ? classes.numeric : undefined}>
                       {column.cell ? column.cell(row.original) : column.value(row.original)}
@@ -152,6 +171,30 @@ function sorter<T>(
 ): (() => void) | undefined {
   const by = column?.serverSort
   return by === undefined ? undefined : () => onOrder({ by, descending: order.by !== by || !order.descending })
+}
+
+function SelectAll({ selected, onSelect, keys }: Selection & { readonly keys: readonly string[] }) {
+  const all = keys.every((key) => selected.has(key))
+  const others = [...selected].filter((key) => !keys.includes(key))
+  return (
+    <Checkbox
+      aria-label="Select all rows of this page"
+      checked={all}
+      indeterminate={!all && keys.some((key) => selected.has(key))}
+      onChange={() => onSelect(new Set(all ? others : [...others, ...keys]))}
+    />
+  )
+}
+
+function SelectRow({ selected, onSelect, id }: Selection & { readonly id: string }) {
+  const others = [...selected].filter((key) => key !== id)
+  return (
+    <Checkbox
+      aria-label={`Select ${id}`}
+      checked={selected.has(id)}
+      onChange={() => onSelect(new Set(selected.has(id) ? others : [...others, id]))}
+    />
+  )
 }
 
 function definitionOf<T extends object>(column: Column<T>): ColumnDef<typeof features, T> {

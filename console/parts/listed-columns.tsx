@@ -4,7 +4,7 @@ import { instantColumn } from './figure-columns.tsx'
 import { QueryLink } from './query-link.tsx'
 
 /** The ids of listed queries, as links to their pages. */
-export const queryColumn: Column<QueryListItem> = {
+export const queryColumn: Column<Pick<QueryListItem, 'queryId'>> = {
   id: 'query',
   title: 'Query',
   value: (query) => query.queryId,

@@ -20,6 +20,7 @@ const USAGE = `usage: quipu <command> [options]
   reset-epoch     deletes the epochs that stopped workers have stored; quipu reset-epoch --help
   query "SQL"     runs a statement and prints its rows; quipu query --help
   kill ID         ends a query, with a message to its user; quipu kill --help
+  act             kills, holds, runs again or forgets many queries; quipu act --help
   tail            prints events as they happen, one on each line; quipu tail --help
   routing check   checks a file of routing rules and shows how it routes a statement; quipu routing --help
   replay          runs recorded statements again on two servers and compares the results; quipu replay --help
@@ -117,6 +118,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'kill': {
       const { killCommand } = await import('./kill-command.ts')
       return killCommand(rest)
+    }
+    case 'act': {
+      const { actCommand } = await import('./act-command.ts')
+      return actCommand(rest)
     }
     case 'tail': {
       const { tailCommand } = await import('./tail-command.ts')

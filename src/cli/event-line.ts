@@ -14,6 +14,8 @@ type DataOf<T extends KnownType> = Extract<KnownEvent, { type: T }>['data']
 const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   QueryCreated: ({ session, sql }) => `${session.user}: ${sql}`,
   QueryQueued: ({ resourceGroup, reason, position }) => `${resourceGroup}, place ${position}: ${reason}`,
+  QueryHeld: ({ act, reason, by }) => `act ${act}${by ? byUser(by) : ''}: ${reason}`,
+  QueryReleased: ({ act, reason, by }) => `act ${act}${by ? byUser(by) : ''}: ${reason}`,
   QueryAdmitted: ({ resourceGroup, queuedNanos }) => `${resourceGroup}, waited ${seconds(queuedNanos)}`,
   QueryPlanned: ({ queryType, stages, tables }) =>
     `${queryType}, ${counted(stages.length, 'stage')}${tables.length > 0 ? `, ${tableNames(tables)}` : ''}`,
@@ -86,6 +88,10 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
     `${replayId}: ${counted(statements, mode === 'plan' ? 'plan' : 'statement')}, ${baseline} and ${against}${byUser({ user: by, originalUser, remoteAddress })}`,
   ReplayProgressed: ({ replayId, verdicts }) => `${replayId}: ${verdictsText(verdicts)}`,
   ReplayEnded: ({ replayId, outcome, verdicts }) => `${replayId} ${outcome}: ${verdictsText(verdicts)}`,
+  ActStarted: ({ actId, act, matched, reason, by, originalUser, remoteAddress }) =>
+    `${actId}: ${act} ${matched === 1 ? 'one query' : `${matched} queries`}${byUser({ user: by, originalUser, remoteAddress })}: ${reason}`,
+  ActProgressed: ({ actId, through, outcomes }) => `${actId}: ${through}, ${verdictsText(outcomes)}`,
+  ActEnded: ({ actId, outcomes }) => `${actId} ended: ${verdictsText(outcomes)}`,
   LogArchived: ({ number, from, to, events, bytes, by }) =>
     `period ${number}, ${rangeOf(from, to)}, ${counted(events, 'event')}, ${size(bytes)}${byUser({ user: by })}`,
   LogDropped: ({ number, from, to, by }) => `period ${number}, ${rangeOf(from, to)}${byUser({ user: by })}`,

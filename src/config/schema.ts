@@ -176,6 +176,10 @@ const limits = z.strictObject({
     min: 1,
     max: 1_000,
   }),
+  actQueries: integerSetting('Queries of one act (kill, hold, release, run again, forget)', 10_000, {
+    min: 1,
+    max: 10_000,
+  }),
   openQueries: integerSetting('Open queries', 10_000, { min: 1, max: 1_000_000 }),
   openStatementBytes: bytes(
     'Memory of all open statements together (texts, sessions, plans); a further statement is answered with 429',

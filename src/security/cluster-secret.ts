@@ -26,6 +26,7 @@ export type KeyPurpose =
   | 'remote-addresses'
   | 'erasures'
   | 'erasure-subjects'
+  | 'act-previews'
 
 const SHORTEST_SECRET = 16
 

@@ -3,6 +3,9 @@ import { reportedError } from './reported-error.ts'
 
 /** The events of log lines. A closed list, so that logs can be searched. */
 type LogEvent =
+  | 'act.ended'
+  | 'act.started'
+  | 'act.trouble'
   | 'ready'
   | 'draining'
   | 'stopped'

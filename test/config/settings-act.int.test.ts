@@ -1666,6 +1666,13 @@ const acts: Record<SettingName, Act> = {
     expect(await feedFrom(url, '127.0.0.2', begins)).toBe(200)
     expect(await feedFrom(url, '127.0.0.3', begins)).toBe(429)
   }),
+  actQueries: small.act('1', async ({ url }) => {
+    await run(url, 'SELECT 1')
+    await run(url, 'SELECT 2')
+    const body = JSON.stringify({ act: 'rerun', filter: {} })
+    const { text } = await raw(`${url}/v1/act/preview`, { body, headers: { 'content-type': 'application/json' } })
+    expect(text).toContain('More than 1 queries match')
+  }),
   openQueries: succession.act('1', ({ first }) =>
     waitUntil('a second query is refused', async () => {
       const answers = await Promise.all([post(first.url, SCAN), post(first.url, SCAN)])

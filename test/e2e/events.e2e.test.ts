@@ -159,7 +159,7 @@ describe('The live event feed', () => {
     const endEvents = await feedOf('state=FINISHED,FAILED&type=QueryFinished,QueryFailed', 2)
     expect(endEvents.map(({ subject, type }) => [subject, type])).toEqual([
       [mine.id, 'quipu.query.finished.v2'],
-      [other.id, 'quipu.query.failed.v5'],
+      [other.id, 'quipu.query.failed.v6'],
     ])
     expect(offsetOf(until)).toBeGreaterThan(offsetOf(from))
   })

@@ -118,10 +118,20 @@ type CallerName = keyof typeof callers
 /**
  * `open` to all; `people`: any user; `execute`: a user that may run statements; `cluster`: processes of the cluster;
  * `coordinators`: only between coordinators; `figures`: monitoring; `system`: information about the server;
- * `administrators`; `view` or `kill`: a right to one query.
+ * `administrators`; `acts`: administrators who log in; `view` or `kill`: a right to one query.
  */
 type Right =
-  'open' | 'people' | 'execute' | 'cluster' | 'coordinators' | 'figures' | 'system' | 'administrators' | 'view' | 'kill'
+  | 'open'
+  | 'people'
+  | 'execute'
+  | 'cluster'
+  | 'coordinators'
+  | 'figures'
+  | 'system'
+  | 'administrators'
+  | 'acts'
+  | 'view'
+  | 'kill'
 
 /** The right that each operation of the document needs. */
 const rights: Readonly<Record<string, Right>> = {
@@ -143,6 +153,10 @@ const rights: Readonly<Record<string, Right>> = {
   'GET /v1/query/{queryId}/digest': 'view',
   'GET /v1/query/{queryId}/trace': 'view',
   'GET /v1/events': 'people',
+  'GET /v1/act': 'acts',
+  'POST /v1/act': 'acts',
+  'POST /v1/act/preview': 'acts',
+  'GET /v1/act/{actId}': 'acts',
   'POST /v1/replay': 'execute',
   'PUT /v1/replay/{replayId}': 'execute',
   'POST /v1/system/rebuilt': 'cluster',
@@ -325,6 +339,9 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
       return is === 'key'
         ? ![401, 403, 500].includes(status)
         : [401, 404].includes(status) || isWorkers(operation, by, status)
+    case 'acts':
+      // The rules make nobody an administrator.
+      return status === mayNot
     case 'coordinators':
       return [401, 404].includes(status)
     case 'execute':

@@ -68,6 +68,8 @@ export const sampleData: { [T in QueryEventType]: QueryEventOf<T>['data'] } = {
     sampled: false,
   },
   QueryQueued: { resourceGroup: 'global', reason: 'full', position: 1 },
+  QueryHeld: { act: 'a1', reason: 'later', by: { user: 'root', remoteAddress: '10.0.0.1' } },
+  QueryReleased: { act: 'a2', reason: 'now', by: { user: 'root' } },
   QueryAdmitted: { resourceGroup: 'global', queuedNanos: 5 },
   QueryPlanned: {
     queryType: 'SELECT',

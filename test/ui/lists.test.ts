@@ -1,5 +1,6 @@
 import express, { type Router } from 'express'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { ActInfo } from '../../src/protocol/acts/act-schemas.ts'
 import type { QueryListItem, TotalsInfo } from '../../src/protocol/info/wire-schemas.ts'
 import { hasChromium } from '../support/chromium.ts'
 import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
@@ -35,6 +36,47 @@ describe.runIf(hasChromium('nothing looks at the lists'))('The lists of the cons
       await page.getByRole('button', { name: 'broken models' }).click()
       await vi.waitFor(() => expect(asked()).toMatchObject(filters), waiting)
       await expectAccessible(page)
+    })
+  })
+
+  it('acts on the selected queries after a preview, and keeps the selection while data refresh', async () => {
+    const hostile = '<img src=x onerror="document.title=\'pwned\'">'
+    const { api } = queriesApi(['q1', 'q2', 'q3'].map((id) => listedQuery(id)))
+    const { posted } = addActs(api, hostile)
+    await browser.withPage('/ui', api, async (page) => {
+      await page.getByRole('checkbox', { name: 'Select q1' }).check()
+      await page.getByRole('checkbox', { name: 'Select q3' }).check()
+      // The list is read again because the filter changes; both rows stay selected.
+      await page.getByRole('columnheader', { name: 'Elapsed' }).getByRole('button').click()
+      await page.getByRole('button', { name: 'Filter', exact: true }).click()
+      await page.getByLabel('Act', { exact: true }).selectOption('Hold')
+      await page.getByRole('button', { name: 'Hold selected (2)' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByText('2 queries, 2 QUEUED. 1 more are left out').waitFor()
+      await dialog.getByText(hostile).waitFor()
+      await expectAccessible(page)
+      await dialog.getByLabel('Reason').fill('the warehouse is full')
+      await dialog.getByRole('button', { name: 'Hold 2' }).click()
+      await dialog.getByText('In progress: 1 of 2 queries, 1 done').waitFor()
+      await dialog.getByText('Done: 2 of 2 queries, 1 done, 1 failed').waitFor()
+      await dialog.getByText(`q3: ${hostile}`).waitFor()
+      await expectAccessible(page)
+      await dialog.getByRole('button', { name: 'Close', exact: true }).click()
+      await page.getByRole('button', { name: 'Hold selected (0)' }).waitFor()
+      expect(posted()).toEqual([
+        { act: 'hold', filter: { queries: ['q1', 'q3'] } },
+        { act: 'hold', filter: { queries: ['q1', 'q3'] }, reason: 'the warehouse is full', token: 'sealed' },
+      ])
+    })
+  })
+
+  it('previews an act on all queries that the filters choose', async () => {
+    const { api } = queriesApi([listedQuery('q1')])
+    const { posted } = addActs(api, 'SELECT 1')
+    await browser.withPage('/ui?user=ana&state=QUEUED', api, async (page) => {
+      await page.getByRole('button', { name: 'Kill all that match' }).click()
+      await page.getByRole('dialog').getByText('2 queries, 2 QUEUED').waitFor()
+      expect(posted()).toEqual([{ act: 'kill', filter: { user: 'ana', state: 'QUEUED' } }])
     })
   })
 
@@ -133,4 +175,54 @@ function queriesApi(queries: readonly QueryListItem[]) {
   })
   api.get('/v1/query', (_request, response) => void response.json(queries))
   return { api, asked: () => asked }
+}
+
+/** Adds `/v1/act`: a preview of two queries, and an act that ends at the second look. `posted` gives the bodies. */
+function addActs(api: Router, text: string) {
+  const bodies: unknown[] = []
+  const begun = {
+    actId: 'a1',
+    act: 'hold',
+    state: 'RUNNING',
+    user: 'root',
+    reason: 'r',
+    filter: {},
+    before: '2026-11-21T00:00:00.000Z',
+    matched: 2,
+    done: 0,
+    outcomes: {},
+    problems: [],
+    startTime: '2026-11-21T00:00:00.000Z',
+  } satisfies ActInfo
+  const looks: readonly ActInfo[] = [
+    { ...begun, done: 1, outcomes: { done: 1 } },
+    {
+      ...begun,
+      state: 'ENDED',
+      done: 2,
+      outcomes: { done: 1, failed: 1 },
+      problems: [{ queryId: 'q3', outcome: 'failed', why: text }],
+    },
+  ]
+  let look = 0
+  api.use(express.json())
+  api.post('/v1/act/preview', (request, response) => {
+    bodies.push(request.body)
+    const queries = ['q1', 'q3'].map((queryId) => ({
+      queryId,
+      state: 'QUEUED',
+      user: 'ana',
+      resourceGroupId: ['global'],
+      createTime: begun.before,
+      query: queryId === 'q1' ? text : 'SELECT 1',
+    }))
+    const counts = { matched: 2, denied: 1, states: { QUEUED: 2 }, users: [{ user: 'ana', queries: 2 }] }
+    response.json({ act: 'hold', ...counts, queries, token: 'sealed', expires: begun.before })
+  })
+  api.post('/v1/act', (request, response) => {
+    bodies.push(request.body)
+    response.json(begun)
+  })
+  api.get('/v1/act/a1', (_request, response) => void response.json(looks[Math.min(look++, 1)]))
+  return { posted: () => bodies }
 }

@@ -1,4 +1,5 @@
 import { Button, Group, Title } from '@mantine/core'
+import { useState } from 'react'
 import { useSearchParams } from 'wouter'
 import { useFollowedEvents } from '../../api/follow-events.ts'
 import { useQueryList } from '../../api/queries.ts'
@@ -6,6 +7,7 @@ import { DataTable, type ServerOrder } from '../../parts/data-table.tsx'
 import { LiveMark } from '../../parts/live-mark.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
+import { BulkBar } from './bulk-bar.tsx'
 import { FilterForm } from './filter-form.tsx'
 import { filtersIn } from './filters.ts'
 import { queryColumns } from './query-columns.tsx'
@@ -22,6 +24,7 @@ export function QueriesPage() {
   const { data, error } = useQueryList(search)
   const filters = filtersIn(search)
   const order = orderIn(search)
+  const [selected, onSelect] = useState<ReadonlySet<string>>(new Set())
   return (
     <>
       <Group justify="space-between">
@@ -33,6 +36,7 @@ export function QueriesPage() {
       <FilterForm key={filters.toString()} search={search} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
       <SavedFilters filters={filters} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
       <Totals filters={filters} />
+      <BulkBar filters={filters} selected={selected} onClear={() => onSelect(new Set())} />
       {error ? <Problem error={error} /> : null}
       {data ? (
         <DataTable
@@ -42,6 +46,7 @@ export function QueriesPage() {
           rowKey={(query) => query.queryId}
           empty="No queries."
           serverOrder={{ order, onOrder: (next) => setSearch(ordered(filters, next)) }}
+          selection={{ selected, onSelect }}
         />
       ) : null}
       <Group>

@@ -35,6 +35,7 @@ const USER: RecordField = { name: 'user', label: 'User' }
 
 /** Events of administrators: who ended, forgot, drained, rebuilt, replayed, or changed files. */
 const ACTS = [
+  'ActStarted',
   'QueryKilled',
   'DataForgotten',
   'NodeDrainAsked',

@@ -31,6 +31,8 @@ export interface Entrant {
   readonly recovered: boolean
   /** The usage of the query while it has a place. */
   readonly usage: () => QueryUsage
+  /** Whether an act holds the query: it waits until it is released. @default false */
+  readonly held?: boolean
   /** Called when the query waits in another group from now on. */
   readonly moved: (queued: Queued) => void
 }
@@ -42,6 +44,16 @@ export interface Queued {
   readonly position: number
   /** The group and its limit that the query waits for now. */
   reason(): string
+}
+
+/** A query that waits for a place. */
+export interface Waiting {
+  readonly queued: Queued
+  /** Undefined once the signal is aborted. */
+  readonly slot: Promise<GroupSlot | undefined>
+  /** Keeps the query from starting until `release`. @returns false where it does not wait any more */
+  hold(): boolean
+  release(): void
 }
 
 export interface GroupLimits {
@@ -92,7 +104,7 @@ export interface ResourceGroups {
    * @throws EngineError QUERY_QUEUE_FULL; QUERY_REJECTED or INVALID_RESOURCE_GROUP where no group takes it, also in the
    * promise
    */
-  enter(entrant: Entrant): { readonly queued: Queued; readonly slot: Promise<GroupSlot | undefined> }
+  enter(entrant: Entrant): Waiting
   figures(): readonly GroupFigures[]
   /** The groups at the top. */
   roots(): readonly GroupState[]

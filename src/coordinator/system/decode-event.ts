@@ -13,7 +13,7 @@ export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upca
   AuthenticationFailed: { 1: (data) => data },
   // Earlier the user and the address were not recorded. The first QueryKilled had no `how`, as there was only one way.
   ProjectionRebuilt: { 1: (data) => data },
-  // Version 2 had no `erasureId`.
+  // Version 2 had no `erasureId` and no `act`.
   DataForgotten: { 1: (data) => data, 2: (data) => data },
   // Earlier there was no mode `shadow`.
   ReplayStarted: { 1: (data) => data },

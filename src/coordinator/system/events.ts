@@ -17,6 +17,26 @@ const replayFilterSchema = z.object({
   queries: z.number().int().min(0).optional().describe('How many queries were named by their ids'),
 })
 
+export const actKinds = ['kill', 'hold', 'release', 'rerun', 'forget'] as const
+export type ActKind = (typeof actKinds)[number]
+
+/**
+ * The outcome of an act for one query. `unchanged`: the query was not in a state in which the act does anything;
+ * `refused`: the query may not run again; `unknown`: there is no such query any more; `failed`: an error.
+ */
+export const actOutcomes = ['done', 'unchanged', 'refused', 'unknown', 'failed'] as const
+export type ActOutcome = (typeof actOutcomes)[number]
+
+const outcomeCountsSchema = z
+  .partialRecord(z.enum(actOutcomes), z.number().int().min(0))
+  .describe('Number of queries by outcome; outcomes without queries are absent')
+
+const actProblemSchema = z.object({
+  queryId: z.string(),
+  outcome: z.enum(actOutcomes),
+  why: z.string(),
+})
+
 const periodSchema = z.object({
   number: z.number().int().min(1).describe('Number of the period in this log: 1, 2, 3 …'),
   from: z.array(z.string()).describe('First offset of the period, by log partition'),
@@ -245,6 +265,7 @@ export const systemEventSchemas = {
       originalUser: z.string().optional().describe('User who logged in, if this user acts as `by`'),
       remoteAddress: z.string().optional(),
       erasureId: z.string().optional().describe('The erasure that found the events; absent for `quipu forget`'),
+      act: z.string().optional().describe('The act on many queries that forgot the query'),
     })
     .describe('The data of events was replaced by tombstones; the digests of the data stay'),
   ErasureStarted: z
@@ -317,6 +338,31 @@ export const systemEventSchemas = {
         .describe('`stopped`: by a signal; `failed`: a server could not be reached. A killed replay has no such event'),
     })
     .describe('A replay has ended'),
+  ActStarted: z
+    .object({
+      actId: z.string(),
+      act: z.enum(actKinds),
+      by: z.string(),
+      originalUser: z.string().optional().describe('User who logged in, if this user acts as `by`'),
+      remoteAddress: z.string().optional(),
+      reason: z.string().describe('Without secrets. It is not forgotten with the queries'),
+      filter: z.record(z.string(), z.string()).describe('Parameters of `GET /v1/query` that chose the queries'),
+      before: z.iso.datetime().describe('Only queries from before the preview: this is the time of the preview'),
+      matched: z.number().int().min(0).describe('Number of `queries`'),
+      queries: z.array(z.string()).describe('Ids of the queries, the newest first; at most 10,000'),
+    })
+    .describe('A user does the same with many queries; valid before anything is done with the first query'),
+  ActProgressed: z
+    .object({
+      actId: z.string(),
+      through: z.number().int().min(0).describe('How many queries of the act are done, in their order'),
+      outcomes: outcomeCountsSchema,
+      problems: z.array(actProblemSchema).describe('The first 100 queries with which nothing could be done'),
+    })
+    .describe('Progress of an act. After a crash the next coordinator continues from here'),
+  ActEnded: z
+    .object({ actId: z.string(), outcomes: outcomeCountsSchema, problems: z.array(actProblemSchema) })
+    .describe('An act is done with all its queries'),
   LogAnchored: anchorSchema.describe(
     'A signed digest of the log; made each minute, or after 1,000 events, if the log changed',
   ),
@@ -398,6 +444,9 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   ReplayStarted: 2,
   ReplayProgressed: 1,
   ReplayEnded: 1,
+  ActStarted: 1,
+  ActProgressed: 1,
+  ActEnded: 1,
   LogAnchored: 1,
   AnchorKeyVouched: 1,
   LogVerified: 1,

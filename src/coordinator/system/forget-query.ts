@@ -1,5 +1,7 @@
 import type { QueryId } from '../../shared/ids.ts'
-import type { DataForgetter } from '../../events/event-log.ts'
+import type { DataForgetter, StreamReader } from '../../events/event-log.ts'
+import { readQuery } from '../query/stream/read-query.ts'
+import type { TaskRecord } from '../query/stream/state.ts'
 import type { SystemJournal } from './system-journal.ts'
 
 export interface ForgetDeps {
@@ -23,9 +25,35 @@ export interface PartOfErasure {
   readonly isRecorded: boolean
 }
 
+/** The user that forgets a query. */
+export interface ForgetBy extends Administrator {
+  /** The act on many queries that this is a part of. */
+  readonly act?: string
+}
+
 /** `open`: the query has not ended, nothing was done. `forgotten`: how many events lost their data; 0: none had any. */
 export type ForgetOutcome =
   { readonly kind: 'unknown' } | { readonly kind: 'open' } | { readonly kind: 'forgotten'; readonly events: number }
+
+export interface ForgetWholeDeps extends ForgetDeps {
+  /** Reads streams of queries, wherever they are stored. */
+  readonly history: StreamReader
+  /** Takes a forgotten query out of memory, and its tasks with their pages off the workers. */
+  readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
+}
+
+/** As `forgetQuery`, and removes the query's pages too. */
+export async function forgetWholeQuery(
+  { log, journal, history, remove }: ForgetWholeDeps,
+  queryId: QueryId,
+  administrator: ForgetBy,
+): Promise<ForgetOutcome> {
+  // Read the tasks now: after forgetting, they are not known any more.
+  const { state } = await readQuery(history, queryId)
+  const outcome = await forgetQuery({ log, journal }, queryId, administrator)
+  if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
+  return outcome
+}
 
 const END_EVENTS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
 
@@ -36,7 +64,7 @@ const END_EVENTS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed']
 export async function forgetQuery(
   { log, journal }: ForgetDeps,
   queryId: QueryId,
-  administrator: Administrator,
+  administrator: ForgetBy,
   erasure?: PartOfErasure,
 ): Promise<ForgetOutcome> {
   const events = await log.forgettable(queryId)

@@ -35,7 +35,9 @@ export function recordKills(journal: Pick<SystemJournal, 'record'>): (query: End
     query.onValid((events) => {
       for (const event of events) {
         if (event.type !== 'QueryFailed' || !event.data.endedBy) continue
-        const { user: by, ...rest } = event.data.endedBy
+        const { user: by, act, ...rest } = event.data.endedBy
+        // ActStarted names the queries of an act.
+        if (act !== undefined) continue
         journal.record('QueryKilled', { queryId: query.queryId, by, ...rest }).catch(() => {})
       }
     })

@@ -16,6 +16,7 @@ export function appBaseOf(base: CoordinatorBase, life: Pick<ChildLife, 'restarts
     logId,
     bearer,
     replayKey: deriveKey(base.secret, 'replays'),
+    actKey: deriveKey(base.secret, 'act-previews'),
     read,
     prices: base.access.prices,
     stored: createStoredQueries(read, base.archiveOf(logId)),

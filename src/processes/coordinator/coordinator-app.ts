@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import express, { type Router } from 'express'
 import type { Config } from '../../config/load-config.ts'
+import type { Acts } from '../../coordinator/acts/acts.ts'
 import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
 import type { ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
 import type { Membership } from '../../coordinator/nodes/membership.ts'
-import { readQuery } from '../../coordinator/query/stream/read-query.ts'
 import type { TaskRecord } from '../../coordinator/query/stream/state.ts'
 import type { StatementService } from '../../coordinator/query/results/statement-service.ts'
-import { forgetQuery, type Administrator, type ForgetOutcome } from '../../coordinator/system/forget-query.ts'
+import { forgetWholeQuery, type Administrator, type ForgetOutcome } from '../../coordinator/system/forget-query.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import {
@@ -23,6 +23,7 @@ import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { setCaller } from '../../protocol/access/caller.ts'
 import { createFiguresGuard } from '../../protocol/access/system-information.ts'
 import { createAuditRecordRoutes } from '../../protocol/audit/audit-record-routes.ts'
+import { createActRoutes } from '../../protocol/acts/act-routes.ts'
 import { createAuditRoutes } from '../../protocol/audit/audit-routes.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { HttpProblem } from '../../protocol/edge/problem.ts'
@@ -79,6 +80,8 @@ export interface AppBase {
   readonly bearer: string
   /** Key of the ids of replays. */
   readonly replayKey: Buffer
+  /** Seals previews of acts. */
+  readonly actKey: Buffer
   readonly read: QueryRows
   readonly meters: () => Meters
   readonly spans: () => SpanSink
@@ -114,6 +117,7 @@ export interface WriterDuties {
   /** Takes the anchor key of a following coordinator. */
   readonly introduceKey: SightingRoutesDeps['introduceKey']
   readonly cancel: StatementService['cancel']
+  readonly acts: Acts
   readonly groups: Pick<ResourceGroups, 'stateOf' | 'roots'>
   readonly clusters: Pick<ClusterControl, 'list' | 'byName' | 'ask'>
   /** Whether this server has a catalog of this name. */
@@ -174,6 +178,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   app.use(boundReads((request) => isAuthorized(request, base.bearer), base.config.timeouts.historyReadMs))
   app.use(traceReads(base.spans))
   app.use(queryRoutes(parts, asking))
+  if (role.writing) app.use(actRoutes(parts, role.writing, asking))
   app.use(createUiRoutes({ console: consoleFolder, logIn: join(shippedFiles, 'ui') }, base.onError))
   const feed = eventRoutes(parts, asking)
   app.use(feed.router)
@@ -270,10 +275,8 @@ function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
   const { journal, forgetter: log, remove, forgetArchived } = duties
   async function forget(queryId: QueryId, administrator: Administrator): Promise<ForgetOutcome> {
     try {
-      // Read the tasks now: after forgetting, they are not known any more.
-      const { state } = await readQuery(role.history, queryId)
-      const outcome = await forgetQuery({ log, journal }, queryId, administrator)
-      if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
+      const deps = { log, journal, history: role.history, remove }
+      const outcome = await forgetWholeQuery(deps, queryId, administrator)
       await role.projection.barrier(base.config.timeouts.ownWritesWaitMs)
       forgetArchived()
       return outcome
@@ -332,6 +335,25 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
     logId: () => base.logId,
     prices: base.prices,
     ownWritesWaitMs: timeouts.ownWritesWaitMs,
+    onError: base.onError,
+  })
+}
+
+function actRoutes({ base, role }: CoordinatorAppParts, { acts }: WriterDuties, asking: Asking): Router {
+  const { postLogWaitMs: logWaitMs, ownWritesWaitMs } = base.config.timeouts
+  return createActRoutes({
+    ...asking,
+    acts,
+    live: role.live,
+    read: base.read,
+    stored: base.stored,
+    projection: role.projection,
+    isWriter: () => role.writerState().writer,
+    key: base.actKey,
+    mostQueries: base.config.limits.actQueries,
+    clock: base.clock,
+    logWaitMs,
+    ownWritesWaitMs,
     onError: base.onError,
   })
 }

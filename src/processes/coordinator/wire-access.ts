@@ -58,6 +58,8 @@ import type { FailuresElsewhere } from '../health/follower-sightings.ts'
 import { createKeysInForce } from '../access/keys-in-force.ts'
 import { createLogInAttempts, createKnownNames } from '../access/log-in-attempts.ts'
 import { readApart } from '../access/read-apart.ts'
+import { notAsBefore } from '../access/recorded-session.ts'
+import type { QuerySession } from '../../coordinator/query/stream/events.ts'
 import { wireAuthenticators } from './wire-authenticators.ts'
 import { wireLogIns } from './wire-log-ins.ts'
 
@@ -74,6 +76,8 @@ export interface Access {
   readonly rights: Authorize
   /** The same for a running statement: without authentication, no user may act as another. */
   readonly ofStatements: Authorize
+  /** Why a statement with a recorded session may not run again without a new log-in of its user; undefined: it may. */
+  readonly notAsBefore: (session: QuerySession) => string | undefined
   /** The rights of a user on catalogs and tables, by the current rules; undefined without such rules. */
   objectsOf(asker: Pick<Identity, 'user' | 'groups'>): RightsOf | undefined
   /** The resource groups of the current file; undefined without such a file. */
@@ -178,12 +182,15 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
   const names = createKnownNames(isKnown)
   const principalNamed = principalBy(mapping, groupsOf)
   const meters = (): Meters | undefined => observed.telemetry?.meters()
+  const credentialsHaveGroups = config.authentication.some((method) => method === 'jwt' || method === 'oauth2')
   const rights = configured ? authorizeBy(() => rules?.value.queries) : allowAll
   return {
     configured,
     ownerOf: limitOwners(configured),
     rights,
     ofStatements: configured ? rights : (_identity, { action }) => action !== 'impersonate',
+    notAsBefore: (session) =>
+      configured ? notAsBefore({ groupsOf, credentialsHaveGroups, rights }, session) : undefined,
     objectsOf({ user, groups }) {
       const objects = rules?.value.objects
       return objects && ((name) => objects(name === user ? { user, groups } : { user: name, groups: groupsOf(name) }))

@@ -1,5 +1,6 @@
 import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
 import { createMetadataPort } from '../../coordinator/dispatch/catalog-metadata.ts'
+import { ruledSession } from '../../coordinator/dispatch/property-rules.ts'
 import { createDiskRoom } from '../../coordinator/dispatch/disk-room.ts'
 import type { ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
 import { ConfiguredGroups } from '../../coordinator/dispatch/groups/configured-groups.ts'
@@ -11,6 +12,7 @@ import { createThreadedFrontEnd } from '../../coordinator/front-end-threads/thre
 import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
 import { beginExecution } from '../../coordinator/query/execution/query-execution.ts'
 import { createPostedTexts, type PostedTexts } from '../../coordinator/query/secrets/posted-texts.ts'
+import type { PrepareStatementDeps } from '../../coordinator/query/results/prepare-statement.ts'
 import { createPageMemories } from '../../coordinator/query/results/page-memory.ts'
 import type { Resumption } from '../../coordinator/query/registry/query-handle.ts'
 import type { QueryRegistry } from '../../coordinator/query/registry/query-registry.ts'
@@ -152,6 +154,19 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
       telemetry.resumed(resumed)
       transactions.follow(resumed.aggregate)
       logKills(resumed.aggregate)
+    },
+  }
+}
+
+/** The steps of a posted statement before its submission. */
+export function prepareOf({ access }: CoordinatorBase, { texts, groups }: WiredQueries): PrepareStatementDeps {
+  return {
+    texts,
+    groupOf: (statement) => groups.groupOf(statement),
+    propertyRules(statement, group) {
+      const rules = access.propertyRules?.()
+      const digest = access.filesInForce()['session_properties'] ?? ''
+      return rules && ruledSession(rules, statement, { group, digest })
     },
   }
 }

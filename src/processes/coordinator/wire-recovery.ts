@@ -7,6 +7,7 @@ import type { StreamsOfLog } from '../../coordinator/recovery/streams-of-log.ts'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { Tenure } from '../../coordinator/recovery/tenure.ts'
 import { Fenced } from '../../events/event-log.ts'
+import { deferred } from '../../shared/deferred.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { QueryHistory } from './query-history.ts'
 import { runOwnStatement } from '../../coordinator/query/results/own-statement.ts'
@@ -39,6 +40,8 @@ export interface RecoveryParts {
 
 /** Takes over what the previous coordinator left, beside new statements. Then tidies tables and workers. */
 export interface WiredRecovery {
+  /** Resolves when all queries are taken over; stays pending when they cannot be. */
+  readonly recovered: Promise<void>
   stop(): Promise<void>
 }
 
@@ -70,9 +73,11 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
       registry.failedInRecovery()
     },
   })
+  const isOver = deferred()
   recovered
     .then(() => {
       if (stopped) return
+      isOver.resolve()
       // All earlier decisions are being carried out now, so names may be checked again.
       queries.writeGuard.open()
       const { service, texts, groups } = queries
@@ -101,6 +106,7 @@ export function wireRecovery(parts: RecoveryParts): WiredRecovery {
       if (tenure.open && !(error instanceof Fenced)) parts.onFailed(error)
     })
   return {
+    recovered: isOver.promise,
     async stop() {
       stopped = true
       for (const end of afterwards) await end()

@@ -1,5 +1,6 @@
 import { ROOT_STAGE } from '../../shared/ids.ts'
-import { ruledSession } from '../../coordinator/dispatch/property-rules.ts'
+import type { Acts } from '../../coordinator/acts/acts.ts'
+import type { PrepareStatementDeps } from '../../coordinator/query/results/prepare-statement.ts'
 import type { RequestListener } from 'node:http'
 import type { ClusterControl } from '../../coordinator/clusters/cluster-directory.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
@@ -46,6 +47,11 @@ export interface ResourcesParts {
   readonly registry: QueryRegistry
   readonly workers: WiredWorkers
   readonly queries: WiredQueries
+  readonly acts: Acts
+  /** Takes a forgotten query out of memory, and its tasks with their pages off the workers. */
+  readonly remove: WriterDuties['remove']
+  /** Finds the group of a statement and the rules for its session. */
+  readonly prepare: Pick<PrepareStatementDeps, 'groupOf' | 'propertyRules'>
   readonly clusters: ClusterControl
   readonly auditing: Auditing
 }
@@ -95,7 +101,7 @@ export function removerOf({
 
 function writerRole(parts: ResourcesParts): CoordinatorRole {
   const { base, epoch, projection, registry, workers, queries, auditing } = parts
-  const { client, cleaner } = workers
+  const { client } = workers
   return {
     history: parts.history,
     writerState: () => ({ writer: true, epoch }),
@@ -110,10 +116,11 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
       takeReport: (report) => base.access.takeReport(report, auditing.refusals),
       introduceKey: auditing.introduceKey,
       cancel: queries.service.cancel,
+      acts: parts.acts,
       groups: queries.groups,
       clusters: parts.clusters,
       isLocalCatalog: (name) => base.localCatalogs.names().includes(name),
-      remove: removerOf({ registry, cleaner }),
+      remove: parts.remove,
       forgetArchived: parts.forgetArchived,
       erasures: parts.erasures,
       shutDown: client.shutDown,
@@ -124,10 +131,13 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
   }
 }
 
-function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, authorize }: AccessEntry): StatementRoutes {
+function statementsOf(
+  { base, appBase, queries, prepare }: ResourcesParts,
+  { actsAs, authorize }: AccessEntry,
+): StatementRoutes {
   const { config, secret, pollRead } = base
   const { timeouts, limits } = config
-  const { service, memory, acceptance, spans, groups, telemetry } = queries
+  const { service, memory, acceptance, spans, telemetry } = queries
   const checkResults = createCheckResults(base.access.configured, actsAs, authorize)
   return createStatementRoutes({
     service,
@@ -142,12 +152,7 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
     actsAs,
     guard: createResultsGuard(base.access.configured, checkResults, service.ownerOf),
     checkResults,
-    groupOf: (statement) => groups.groupOf(statement),
-    propertyRules(statement, group) {
-      const rules = base.access.propertyRules?.()
-      const digest = base.access.filesInForce()['session_properties'] ?? ''
-      return rules && ruledSession(rules, statement, { group, digest })
-    },
+    ...prepare,
     defaultTimeZone: 'UTC',
     limits: {
       statementBytes: limits.statementBytes,

@@ -41,9 +41,10 @@ import { startPublishing } from '../record/publishing.ts'
 import { pastCounters } from '../health/restored-counters.ts'
 import { projected } from './take-over.ts'
 import type { CoordinatorBase } from './wire-base.ts'
+import { resumeActs, wireActs } from './wire-acts.ts'
 import { wireClusters } from './wire-clusters.ts'
 import { systemSourcesOf } from './wire-system.ts'
-import { wireQueries } from './wire-queries.ts'
+import { prepareOf, wireQueries } from './wire-queries.ts'
 import { wireRecovery } from './wire-recovery.ts'
 import { removerOf, wireResources } from './wire-resources.ts'
 import { activeOf, wireWorkers } from './wire-workers.ts'
@@ -167,6 +168,9 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   })
   const remove = removerOf({ registry, cleaner: workers.cleaner })
   const erasures = erasuresOf(parts, { journal, caughtUp, history, remove })
+  const { forget: forgetArchived } = archivingQueries
+  const prepare = prepareOf(base, queries)
+  const acts = wireActs({ base, history, registry, queries, journal, projection, prepare, remove, forgetArchived })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
   const { listener, app } = wireResources({
@@ -175,8 +179,11 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     epoch,
     ready,
     history,
-    forgetArchived: archivingQueries.forget,
+    forgetArchived,
+    remove,
     erasures,
+    acts,
+    prepare,
     live,
     projection,
     registry,
@@ -203,6 +210,9 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     onFailed: life.fail,
     freedBy: parts.freedBy,
   })
+  resumeActs(acts, { base, recovered: recovery.recovered, caughtUp }).catch((error: unknown) =>
+    logger.error('act.trouble', { err: error }, 'Unfinished acts of the previous coordinator could not be read'),
+  )
   const gauges = {
     base,
     epoch,
@@ -242,6 +252,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     announced: () => activeOf(workers.workers),
     drain: async () => {
       const { handOverMs } = settings.tenure
+      acts.stop()
       tenure.drain()
       upgrading.stop()
       archiving.stop()
@@ -258,6 +269,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
       over.abort()
       parts.giveUpStarting()
       meters?.end()
+      acts.stop()
       upgrading.stop()
       base.access.recordIn(undefined)
       base.keepPagesSince(() => clock.now())

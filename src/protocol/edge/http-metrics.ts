@@ -95,6 +95,8 @@ export function routeOf(path: string): string {
         : parts[2] === 'preview'
           ? '/v1/erasure/preview'
           : '/v1/erasure/{erasureId}'
+    case 'act':
+      return parts.length <= 2 ? '/v1/act' : parts[2] === 'preview' ? '/v1/act/preview' : '/v1/act/{actId}'
     case 'replay':
       return parts.length <= 2 ? '/v1/replay' : '/v1/replay/{replayId}'
     case 'system':

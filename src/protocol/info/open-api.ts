@@ -8,10 +8,12 @@ import { nodeOperations } from './open-api/node-operations.ts'
 import { taskOperations } from './open-api/task-operations.ts'
 import { erasureOperations } from './open-api/erasure-operations.ts'
 import { logInOperations } from './open-api/log-in-operations.ts'
+import { actOperations } from './open-api/act-operations.ts'
 
 const operations = {
   ...statementOperations,
   ...queryOperations,
+  ...actOperations,
   ...serverOperations,
   ...nodeOperations,
   ...erasureOperations,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { clusterHealths, clusterStates } from '../../coordinator/clusters/state.ts'
 import { erasureRequestSchema, erasureResultSchema } from '../../erasure/erasure-store.ts'
 import { previewSchema } from '../../erasure/preview.ts'
-import { endedBySchema } from '../../coordinator/query/stream/events.ts'
+import { endedBySchema, heldBySchema } from '../../coordinator/query/stream/events.ts'
 import { distributionSchema, taskStates, outputBufferStates } from '../../execution/api/task.ts'
 
 /*
@@ -399,6 +399,10 @@ const costFields = {
   currency: z.string().optional().describe('Currency of `cost`'),
 }
 
+const holdFields = z
+  .looseObject({ act: z.string(), reason: z.string(), since: timestamp })
+  .describe('The act that holds the waiting query: it does not start until it is released')
+
 export const queryListItemSchema = z.looseObject({
   queryId: z.string(),
   ...costFields,
@@ -416,6 +420,7 @@ export const queryListItemSchema = z.looseObject({
   cluster: z.string().optional().describe('The cluster of the last attempt'),
   routingRule: z.string().optional().describe('The routing rule that decided'),
   queuedReason: z.string().optional().describe('What a QUEUED query waits for'),
+  held: holdFields.optional(),
   resourceGroupId: z.array(z.string()),
   errorCode: errorCode.optional(),
   queryStats: listedQueryStats,
@@ -533,6 +538,11 @@ export const queryInfoSchema = z.looseObject({
   queryType: z.string().optional(),
   ...behindFields,
   queuedReason: z.string().optional().describe('What a QUEUED query waits for'),
+  held: holdFields.extend({ by: heldBySchema.optional().describe('Only shown to users who may see it') }).optional(),
+  rerun: z
+    .looseObject({ queryId: z.string(), act: z.string() })
+    .optional()
+    .describe('The query whose statement this query runs again, and the act that did it'),
   queryStats: listedQueryStats.extend({
     runningTasks: count,
     completedTasks: count,

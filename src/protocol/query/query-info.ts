@@ -2,14 +2,14 @@ import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { isTaskTerminal } from '../../execution/api/task.ts'
 import type { SeesEnder } from '../../coordinator/query/stream/ending.ts'
 import { isRemote } from '../../coordinator/query/stream/remote-routed.ts'
-import { groupOfQuery, remoteOf, writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
+import { groupOfQuery, isOnHold, remoteOf, writtenBy, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/statistics/totals.ts'
 import { costOf, type Cost, type Prices } from '../../readmodels/history/prices.ts'
 import { clientApp } from '../../readmodels/queries/client-app.ts'
 import { executionStartedAt, fingerprintText } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
-import type { QueryInfo } from '../info/wire-schemas.ts'
+import type { QueryInfo, QueryListItem } from '../info/wire-schemas.ts'
 import { wireError } from '../statement/query-results.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { lineageInfo, planInfo } from './plan-info.ts'
@@ -34,6 +34,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
   const { created, planned } = query
   const { session } = created
   const failure = query.kind === 'FAILED' ? query.failure : undefined
+  const held = holdOf(query)
   const endedBy = query.kind === 'FAILED' ? query.failed.endedBy : undefined
   const finished = query.kind === 'FINISHED' ? query.finished : undefined
   const { redacted } = created
@@ -83,6 +84,8 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
     appUser: behind?.user,
     fingerprint: fingerprintText(planned?.fingerprint),
     updateCount: finished?.updateCount,
+    held: held && { ...held, ...(query.hold && context.seesEnder(query.hold.by) && { by: query.hold.by }) },
+    rerun: created.rerun,
     queuedReason: query.kind === 'QUEUED' ? (queuedReason ?? query.queued?.reason) : undefined,
     queryStats: queryStats(view, context.now),
     inputs: planned?.tables.filter((table) => table.mode === 'READ').map(tableOf) ?? [],
@@ -102,6 +105,13 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Query
     incomplete: context.incomplete || undefined,
     finalQueryInfo: query.kind === 'FINISHED' || query.kind === 'FAILED',
   })
+}
+
+/** The act that holds a waiting query. */
+export function holdOf(query: KnownQuery): QueryListItem['held'] {
+  if (!isOnHold(query) || !query.hold) return undefined
+  const { act, reason, at: since } = query.hold
+  return { act, reason, since }
 }
 
 /** Where the query runs, and why: the recorded decision, and the last attempt at a cluster. */

@@ -14,7 +14,7 @@ import { formatDuration, formatSize } from '../../shared/durations.ts'
 import type { QueryListItem } from '../info/wire-schemas.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from './live-queries.ts'
-import { totalsNow } from './query-info.ts'
+import { holdOf, totalsNow } from './query-info.ts'
 import { costOfRow } from './totals-info.ts'
 import { isQueryId } from '../../shared/ids.ts'
 
@@ -53,6 +53,7 @@ export function queryListItem(row: QueryListRow, { baseUri, prices, live }: List
       startTime: Date.parse(row.created_at),
     }),
     resourceGroupId: groupPath(row.resource_group),
+    held: live && holdOf(live.query),
     queuedReason: row.state === 'QUEUED' ? (live?.queuedReason ?? live?.query.queued?.reason) : undefined,
     // The projection writes only the kinds of a query.
     state: row.state as QueryListItem['state'],

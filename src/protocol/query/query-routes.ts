@@ -11,7 +11,6 @@ import { sortNames, type QueryOrder } from '../../readmodels/queries/query-order
 import type { Prices } from '../../readmodels/history/prices.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { parseQueryId, type QueryId } from '../../shared/ids.ts'
-import { seenBy } from '../access/seen-queries.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
@@ -19,8 +18,9 @@ import { momentOf, parseAsOf, SEQUENCE_HEADER } from './as-of.ts'
 import { createEndings, type EndQueryDeps } from './end-query.ts'
 import { createQueryFinder, type FindQueryDeps } from './find-query.ts'
 import { queryInfo } from './query-info.ts'
-import { filterOf, filterParameters, uses, type WantedQueries } from './query-filter.ts'
-import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryListItem } from './query-list.ts'
+import { chooseQueries, type ChosenQueries } from './chosen-queries.ts'
+import { filterParameters, type WantedQueries } from './query-filter.ts'
+import { decodeCursor, encodeCursor, LIST_CHARACTERS, overlay, queryListItem } from './query-list.ts'
 import { totalsInfo } from './totals-info.ts'
 
 export interface QueryRoutesDeps extends FindQueryDeps, EndQueryDeps {
@@ -32,8 +32,6 @@ export interface QueryRoutesDeps extends FindQueryDeps, EndQueryDeps {
   readonly prices?: (() => Prices) | undefined
 }
 
-/** Without filters, the list shows ended queries for this long. */
-const RECENT_MS = 15 * 60_000
 const MAX_LIST = 1000
 const MAX_EVENTS = 1000
 
@@ -73,25 +71,14 @@ const eventsParameters = z.object({
  * `/v1/query/{queryId}/trace`.
  */
 export function createQueryRoutes(deps: QueryRoutesDeps): Router {
-  const { live, read, stored, projection, clock } = deps
+  const { live, stored, projection, clock } = deps
   const { ask, staleness, find } = createQueryFinder(deps)
   const endings = createEndings(deps)
   const router = resourceRouter()
 
-  /** The queries that a request asks for: those in memory, and the filter that finds the others. */
-  async function chosenQueries(request: Request, wanted: WantedQueries, isNextPage: boolean) {
-    const seen = await ask(() => seenBy(deps.identify(request), deps.authorize, read))
+  function chosenQueries(request: Request, wanted: WantedQueries, isNextPage: boolean): Promise<ChosenQueries> {
     const isFiltered = isNextPage || Object.values(wanted).some((one) => one !== undefined)
-    const filter = {
-      ...filterOf(wanted),
-      ...seen.filter,
-      ...(isFiltered ? {} : { endedSince: new Date(clock.now() - RECENT_MS).toISOString() }),
-    }
-    const views = live.list().filter((view) => seen.has(view.query.created.session))
-    const inMemory = views
-      .filter(({ query }) => filter.table === undefined || uses(query, filter.table))
-      .map((view) => liveRow(view, clock.now()))
-    return { filter, inMemory, without: views.map(({ query }) => query.queryId) }
+    return chooseQueries(request, wanted, { ...deps, ask, onlyRecent: !isFiltered })
   }
 
   resource(router, '/v1/query', {

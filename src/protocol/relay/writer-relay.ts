@@ -12,6 +12,7 @@ import { readHeldBody } from '../edge/held-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { baseUri } from '../edge/base-uri.ts'
 import { statementPath, type StatementPath, type StatementUris } from '../statement/next-uri.ts'
+import { MAX_ACT_BYTES } from '../acts/act-routes.ts'
 import { MAX_KILL_MESSAGE_BYTES } from '../query/end-query.ts'
 import { MAX_ERASURE_BYTES } from '../erasure/erasure-routes.ts'
 import { MAX_REPLAY_BYTES } from '../replay/replay-routes.ts'
@@ -250,10 +251,10 @@ function noWriter(): HttpProblem {
 
 /**
  * Whether only the writer can process a request: statements, tasks, resource groups, clusters, reports of replays,
- * erasures, and requests that end a query.
+ * erasures, acts, and requests that end a query.
  */
 function isWriters(method: string, path: string): boolean {
-  if (/^\/v1\/(statement|stage|task|resourceGroupState|cluster|replay|erasure)(\/|$)/.test(path)) return true
+  if (/^\/v1\/(statement|stage|task|resourceGroupState|cluster|replay|erasure|act)(\/|$)/.test(path)) return true
   return (method === 'DELETE' && path.startsWith('/v1/query/')) || (method === 'PUT' && KILLING.test(path))
 }
 
@@ -263,5 +264,6 @@ function mostBytes(path: string, limits: WriterRelayDeps['limits']): number {
   if (path.startsWith('/v1/task')) return limits.taskBodyBytes
   if (path.startsWith('/v1/replay')) return MAX_REPLAY_BYTES
   if (path.startsWith('/v1/erasure')) return MAX_ERASURE_BYTES
+  if (path.startsWith('/v1/act')) return MAX_ACT_BYTES
   return KILLING.test(path) ? MAX_KILL_MESSAGE_BYTES : limits.statementBytes
 }

@@ -4,8 +4,8 @@ import type { AcceptanceQueue } from '../../coordinator/dispatch/acceptance-queu
 import type { QuerySession } from '../../coordinator/query/stream/events.ts'
 import { personOf } from '../../coordinator/query/session/session-identity.ts'
 import type { QueryExecution } from '../../coordinator/query/registry/query-handle.ts'
-import type { GroupedStatement } from '../../coordinator/dispatch/groups/group-selector.ts'
 import type { PostedTexts } from '../../coordinator/query/secrets/posted-texts.ts'
+import { preparedStatement, type PrepareStatementDeps } from '../../coordinator/query/results/prepare-statement.ts'
 import type { StatementService } from '../../coordinator/query/results/statement-service.ts'
 import { Fenced, LogUnavailable } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -23,7 +23,7 @@ import { sendAnswer } from './send-answer.ts'
 import { headerFamily, sessionFromHeaders, type HeaderFamily } from './session-headers.ts'
 import type { StatementSpans } from './statement-spans.ts'
 
-export interface PostStatementDeps {
+export interface PostStatementDeps extends PrepareStatementDeps {
   readonly service: Pick<StatementService, 'submit'>
   /** Queues statements by owner: an owner who posts many at once waits for their own. */
   readonly acceptance: AcceptanceQueue
@@ -34,13 +34,6 @@ export interface PostStatementDeps {
   readonly uris: StatementUris
   readonly clock: Pick<Clock, 'now'>
   readonly spans: Pick<StatementSpans, 'post'>
-  /** The resource group of a statement, by what is recorded of it. */
-  readonly groupOf: (statement: GroupedStatement) => string
-  /** Applies session property rules to a statement's session; undefined where there are none. */
-  readonly propertyRules: (
-    statement: GroupedStatement,
-    resourceGroup: string,
-  ) => ((sent: QuerySession) => QuerySession) | undefined
   readonly actsAs: ActsAs
   readonly defaultTimeZone: string
   readonly limits: { readonly statementBytes: number }
@@ -73,17 +66,10 @@ export function createPostStatement(
       const sql = decodeUtf8(bytes)
       if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
       const uris = { headerFamily: family, baseUri: baseUri(request) }
-      const sealed = await deps.texts.seal(sql, session, { resourceGroup: '', ...uris, ...trace })
-      // The group is chosen by the recorded text: no secret gets into a group's name, and a successor chooses the same
-      // group.
-      const grouped = { session: sealed.created.session, queryType: () => sealed.type.get() }
-      const created = { ...sealed.created, resourceGroup: deps.groupOf(grouped) }
-      const ruled = deps.propertyRules(grouped, created.resourceGroup)
+      const prepared = await preparedStatement(deps, sql, session, { ...uris, ...trace })
       // From now on the query's own memory is counted.
       body.release()
-      if (!ruled) return await deps.service.submit({ ...sealed, created })
-      const holding = { ...created, session: ruled(created.session) }
-      return await deps.service.submit({ ...sealed, session: ruled(sealed.session), created: holding })
+      return await deps.service.submit(prepared)
     } finally {
       releaseSlot()
       body.release()

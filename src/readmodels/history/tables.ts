@@ -156,9 +156,13 @@ export const historyViews = {
         // The name that OpenMetadata reads.
         end: time('q.ended_at'),
         original_user: text(`(q.details->'session'->>'originalUser')`, { indexed: 200, archived: 'q.original_user' }),
+        rerun_of: text(`(q.details->'rerun'->>'queryId')`, {
+          archived: `json_extract_string(q.details, '$.rerun.queryId')`,
+        }),
       },
       {
         original_user: 'user',
+        rerun_of: 'original_user',
         app: 'source',
         app_object: 'app',
         app_user: 'app_object',
@@ -276,6 +280,33 @@ export const historyViews = {
       waiting: bigint(`((e.details->>'waiting')::bigint)`),
       searched: bigint(`((e.details->>'searched')::bigint)`),
       remains: text(`((e.details->'remains')::text)`),
+    },
+  },
+  acts: {
+    from: `audit_log a left join lateral (
+      select l.at, l.kind, l.details from audit_log l
+      where l.kind in ('ActProgressed', 'ActEnded')
+        and left(l.details->>'actId', 64) = left(a.details->>'actId', 64)
+        and l.details->>'actId' = a.details->>'actId'
+      order by l.sequence desc limit 1) p on true`,
+    archived: [],
+    where: `a.kind = 'ActStarted'`,
+    owner: { kind: 'person', user: `(a.details->>'by')`, originalUser: `(a.details->>'originalUser')` },
+    columns: {
+      act_id: text(`(a.details->>'actId')`),
+      act: text(`(a.details->>'act')`),
+      user: text(`(a.details->>'by')`),
+      original_user: text(`(a.details->>'originalUser')`),
+      remote_address: text('a.remote_address'),
+      reason: text(`(a.details->>'reason')`),
+      filter: text(`((a.details->'filter')::text)`),
+      started: time('a.at', NEVER_NULL),
+      ended: time(`(case p.kind when 'ActEnded' then p.at end)`),
+      matched: bigint(`((a.details->>'matched')::bigint)`),
+      done: bigint(
+        `(case p.kind when 'ActEnded' then (a.details->>'matched')::bigint else coalesce((p.details->>'through')::bigint, 0) end)`,
+      ),
+      outcomes: text(`((p.details->'outcomes')::text)`),
     },
   },
   replays: {

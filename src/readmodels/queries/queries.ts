@@ -89,6 +89,8 @@ export interface QueryFilter {
   readonly order?: QueryOrder
   /** Open, or ended at or after this, ISO UTC. */
   readonly endedSince?: string
+  /** Only these queries. */
+  readonly ids?: readonly QueryId[]
   /** Excludes these queries. */
   readonly without?: readonly QueryId[]
   /** Only queries that one user may see; absent: all. Rows in memory are filtered by the caller before. */
@@ -202,6 +204,20 @@ export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit:
   return rows.map((row) => queryOfStream(String(row['query_id'])))
 }
 
+/** The query that runs a query again for an act; undefined if the tables have none. */
+export async function readRerun(
+  query: QueryRows,
+  queryId: QueryId,
+  act: { readonly actId: string; readonly before: string },
+): Promise<QueryId | undefined> {
+  const rows = await query(
+    `select query_id from queries where created_at >= $1 and details->'rerun'->>'act' = $2
+     and details->'rerun'->>'queryId' = $3 limit 1`,
+    [act.before, act.actId, queryId],
+  )
+  return rows[0] && queryOfStream(String(rows[0]['query_id']))
+}
+
 /** Users that have queries. Each user costs one look-up in an index, no matter how many queries they have. */
 export async function readQueryUsers(query: QueryRows): Promise<string[]> {
   const rows = await query(USERS, [])
@@ -262,6 +278,7 @@ function conditions(filter: QueryFilter): Conditions {
   if (filter.endedSince !== undefined) wheres.push(`(ended_at is null or ended_at >= ${bind(filter.endedSince)})`)
   if (filter.cursor)
     wheres.push(afterCursor(filter.cursor, filter.order ?? NEWEST_FIRST, (value, type) => `${bind(value)}::${type}`))
+  if (filter.ids) wheres.push(`query_id = any(${bind(filter.ids)}::text[])`)
   if (filter.without?.length) wheres.push(`query_id <> all(${bind(filter.without)}::text[])`)
   return { wheres, text, values, bind }
 }
@@ -316,8 +333,9 @@ export function listTerms({ group, tag }: QueryFilter): (readonly ['groups' | 'c
 
 /** Applies the same filter to a row that is not yet in the tables. */
 export function passesFilter(row: QueryListRow, filter: QueryFilter): boolean {
-  const { states, since, until, text, endedSince, cursor, order = NEWEST_FIRST } = filter
+  const { states, since, until, text, endedSince, cursor, ids, order = NEWEST_FIRST } = filter
   return (
+    (!ids || ids.includes(row.query_id)) &&
     (!states || states.includes(row.state)) &&
     equalTerms(filter).every(([column, value]) => row[column] === value) &&
     listTerms(filter).every(([column, value]) => (JSON.parse(row[column] ?? '[]') as string[]).includes(value)) &&

@@ -130,6 +130,7 @@ export function queryRow(query: KnownQuery, position: StreamPosition): QueryRow 
     details: storableJson({
       session,
       redacted: created.redacted,
+      rerun: created.rerun,
       baseUri: created.baseUri,
       columns: planned?.columns.map(({ name, type }) => ({ name, type })),
       queuedReason: query.queued?.reason,

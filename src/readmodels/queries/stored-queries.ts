@@ -176,7 +176,7 @@ function readsOf({ table }: QueryFilter): ReadonlySet<ArchivedName> {
 
 /** The conditions of a filter on `queries q`. */
 function whereText(filter: QueryFilter, bind: Bind): string {
-  const { states, since, until, text, table, cursor, order = NEWEST_FIRST, endedSince, without, seen } = filter
+  const { states, since, until, text, table, cursor, order = NEWEST_FIRST, endedSince, without, seen, ids } = filter
   const time = (value: string): string => DUCKDB.cast(bind(value), 'timestamptz')
   const listed = (all: readonly string[]): string => all.map((one) => bind(one)).join(', ')
   const wheres = [
@@ -197,6 +197,7 @@ function whereText(filter: QueryFilter, bind: Bind): string {
       ? []
       : [`left(q.sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(text)}%`)} escape '\\'`]),
     ...(cursor ? [afterCursor(cursor, order, (value, type) => DUCKDB.cast(bind(value), type))] : []),
+    ...(ids ? [ids.length > 0 ? `q.query_id in (${listed(ids)})` : 'false'] : []),
     ...(without?.length ? [`q.query_id not in (${listed(without)})`] : []),
   ]
   return wheres.length > 0 ? `where ${wheres.join(' and ')}` : ''

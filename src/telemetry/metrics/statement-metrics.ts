@@ -152,6 +152,27 @@ export const statementMetrics = {
     help: 'Requests of clients for a page of a statement, by result',
     labels: { result: ['data', 'empty', 'last', 'gone', 'not_found'] },
   },
+  acts: {
+    name: 'quipu.acts',
+    text: 'quipu_acts_total',
+    kind: 'counter',
+    unit: '',
+    on: 'coordinator',
+    help: 'Acts of administrators on many queries, by kind; an act that another coordinator continues counts again',
+    labels: { act: ['kill', 'hold', 'release', 'rerun', 'forget'] },
+  },
+  actQueries: {
+    name: 'quipu.act.queries',
+    text: 'quipu_act_queries_total',
+    kind: 'counter',
+    unit: '',
+    on: 'coordinator',
+    help: 'Queries of acts of administrators, by kind and outcome',
+    labels: {
+      act: ['kill', 'hold', 'release', 'rerun', 'forget'],
+      outcome: ['done', 'unchanged', 'refused', 'unknown', 'failed'],
+    },
+  },
   // Resource groups
   groupQueuedQueries: {
     name: 'quipu.group.queued.queries',

@@ -166,7 +166,16 @@ beforeAll(async () => {
       ...(i === 1 ? [] : [{ type: 'ErasureEnded', v: 1, time, data: { erasureId, ...ended } }]),
     ]
   })
-  await bed.log.append('system', 1, [...ofOwners, ...replays, ...erasures])
+  const acts = owners.flatMap(({ user: by, ...more }, i) => {
+    const [actId, outcomes] = [`a${i}`, { done: 1 }]
+    const asked = { filter: { user: by }, before: time, matched: 2, queries: ['q1', 'q2'] }
+    return [
+      { type: 'ActStarted', v: 1, time, data: { actId, act: 'kill', by, ...more, reason: 'why', ...asked } },
+      ...(i === 1 ? [] : [{ type: 'ActProgressed', v: 1, time, data: { actId, through: 1, outcomes, problems: [] } }]),
+      ...(i > 2 ? [{ type: 'ActEnded', v: 1, time, data: { actId, outcomes: { done: 2 }, problems: [] } }] : []),
+    ]
+  })
+  await bed.log.append('system', 1, [...ofOwners, ...replays, ...erasures, ...acts])
   await runner.barrier(60_000)
   const [border] = await bed.query<{ at: Date }>(
     'select ended_at as at from queries where ended_at is not null order by ended_at offset $1 limit 1',
@@ -265,6 +274,7 @@ const persons = {
   refusals: ['original_user', 'attempts'],
   replays: ['original_user', 'statements'],
   erasures: ['original_user', 'queries'],
+  acts: ['original_user', 'matched'],
 } as const
 
 const root: Asker = askerNamed('root')

@@ -607,7 +607,7 @@ describe('GET /v1/query/{queryId}/events', () => {
     const first = await get(`/v1/query/${queryId}/events?limit=5`)
     expect(first.headers.get('content-type')).toBe('application/cloudevents-batch+json')
     expect(first.body.map((event: Json) => event.type)).toEqual([
-      'quipu.query.created.v2',
+      'quipu.query.created.v3',
       'quipu.query.planned.v9',
       'quipu.task.created.v2',
       'quipu.task.finished.v1',

@@ -2,7 +2,15 @@ import { setImmediate as nextLoopPass } from 'node:timers/promises'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import type { Entrant, GroupFigures, GroupSlot, Queued, Reservation, ResourceGroups } from '../resource-groups.ts'
+import type {
+  Entrant,
+  GroupFigures,
+  GroupSlot,
+  Queued,
+  Reservation,
+  ResourceGroups,
+  Waiting,
+} from '../resource-groups.ts'
 import { Choices } from './choices.ts'
 import { groupPath, groupText, type GroupPath } from './group-path.ts'
 import type { GroupRules } from './group-rules.ts'
@@ -142,7 +150,7 @@ export class ConfiguredGroups implements ResourceGroups {
     return ticket && this.#slotOf(ticket)
   }
 
-  enter(entrant: Entrant): { readonly queued: Queued; readonly slot: Promise<GroupSlot | undefined> } {
+  enter(entrant: Entrant): Waiting {
     this.#reload()
     const group = this.#groupOrThrow(entrant.statement)
     const given = deferred<GroupSlot | undefined>()
@@ -161,7 +169,15 @@ export class ConfiguredGroups implements ResourceGroups {
     else if (ticket.state === 'running') visit.wake(this.#slotOf(ticket))
     else signal.addEventListener('abort', leave, { once: true })
     if (!ticket.group.line.startsOnArrival) this.#start()
-    return { queued, slot: given.promise }
+    return {
+      queued,
+      slot: given.promise,
+      hold: () => this.#tree.hold(ticket),
+      release: () => {
+        this.#tree.release(ticket)
+        this.#start()
+      },
+    }
   }
 
   figures(): readonly GroupFigures[] {
@@ -330,8 +346,8 @@ function silentVisit(entrant: Entrant): Visit {
 }
 
 function arrivalOf(visit: Visit): Arrival<Visit> {
-  const { owner, priority, recovered } = visit.entrant
-  return { subject: visit, owner, priority, recovered }
+  const { owner, priority, recovered, held = false } = visit.entrant
+  return { subject: visit, owner, priority, recovered, held }
 }
 
 function limitsOf({ hardConcurrencyLimit, maxQueued }: GroupRule): { running: number; queued: number } {

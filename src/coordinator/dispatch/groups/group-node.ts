@@ -40,6 +40,8 @@ export class GroupNode<T extends Waits> {
   /** The line of a group in which owners take turns. */
   #ownerLine: OwnerLine<T> | undefined
   readonly runs = new Set<T>()
+  /** Waiting queries that may not start until they are released. They are not in the line. */
+  readonly held = new Set<T>()
   /** Both include all groups below. */
   running = 0
   queued = 0

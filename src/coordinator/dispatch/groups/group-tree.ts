@@ -33,6 +33,8 @@ interface MutableTicket<T> extends Ticket<T> {
 
 export interface Arrival<T> extends Pick<Waits, 'owner' | 'priority' | 'recovered'> {
   readonly subject: T
+  /** Whether the query waits until it is released. @default false */
+  readonly held?: boolean
 }
 
 const NOTHING: QueryUsage = { cpuMillis: 0, memoryBytes: 0, scannedBytes: 0 }
@@ -131,7 +133,8 @@ export class GroupTree<T> {
 
   /** @returns undefined where the query can neither run nor wait */
   arrive(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> | undefined {
-    const started = this.#at(chosen).line.startsOnArrival ? this.start(chosen, arrival) : undefined
+    const mayStart = !arrival.held && this.#at(chosen).line.startsOnArrival
+    const started = mayStart ? this.start(chosen, arrival) : undefined
     if (started) return started
     const node = this.#at(chosen)
     const path = upFrom(node)
@@ -141,8 +144,30 @@ export class GroupTree<T> {
       this.#dropIdle(node)
       return undefined
     }
-    this.#wait(ticket, node)
+    this.#wait(ticket, node, arrival.held ?? false)
     return ticket
+  }
+
+  /**
+   * Holds a waiting query: it counts as waiting, and does not start until it is released.
+   * @returns false where it does not wait
+   */
+  hold(ticket: Ticket<T>): boolean {
+    const { group, state } = ticket
+    if (state !== 'waiting') return false
+    if (group.held.has(ticket)) return true
+    group.line.remove(ticket)
+    group.held.add(ticket)
+    this.#refresh(group)
+    return true
+  }
+
+  /** Lets a held query wait for its turn again. */
+  release(ticket: Ticket<T>): void {
+    const { group } = ticket
+    if (!group.held.delete(ticket)) return
+    group.line.add(ticket)
+    this.#refresh(group)
   }
 
   /** Gives a place to a query that has one already, whatever the limits say. */
@@ -163,8 +188,9 @@ export class GroupTree<T> {
     if (ticket.state !== 'waiting') return false
     const node = this.#at(chosen)
     if (node === ticket.group) return false
+    const held = ticket.group.held.has(ticket)
     this.#leaveLine(ticket)
-    this.#wait(ticket, node)
+    this.#wait(ticket, node, held)
     return true
   }
 
@@ -234,7 +260,7 @@ export class GroupTree<T> {
 
   /** All waiting queries, those of one group in their order. */
   waiting(): readonly Ticket<T>[] {
-    return [...below(this.#top)].flatMap((node) => [...node.line.all])
+    return [...below(this.#top)].flatMap((node) => [...node.line.all, ...node.held])
   }
 
   #ticket(group: TreeGroup<T>, arrival: Arrival<T>): MutableTicket<T> {
@@ -242,16 +268,17 @@ export class GroupTree<T> {
     return { ...arrival, order, group, state: 'waiting', usage: NOTHING }
   }
 
-  #wait(ticket: MutableTicket<T>, node: TreeGroup<T>): void {
+  #wait(ticket: MutableTicket<T>, node: TreeGroup<T>, held: boolean): void {
     ticket.group = node
-    node.line.add(ticket)
+    if (held) node.held.add(ticket)
+    else node.line.add(ticket)
     for (const group of upFrom(node)) group.queued++
     this.#refresh(node)
   }
 
   #leaveLine(ticket: MutableTicket<T>): void {
     const { group } = ticket
-    group.line.remove(ticket)
+    if (!group.held.delete(ticket)) group.line.remove(ticket)
     for (const node of upFrom(group)) node.queued--
     this.#refresh(group)
     this.#dropIdle(group)

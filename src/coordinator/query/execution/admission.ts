@@ -1,11 +1,13 @@
 import type { Clock } from '../../../shared/clock.ts'
-import type { Entrant, GroupSlot, Queued, ResourceGroups } from '../../dispatch/resource-groups.ts'
+import type { Entrant, GroupSlot, Queued, ResourceGroups, Waiting } from '../../dispatch/resource-groups.ts'
 import type { Recorder } from '../stream/recorder.ts'
 
 interface AdmissionPorts {
   readonly groups: Pick<ResourceGroups, 'reservation' | 'tryEnter' | 'enter' | 'occupy'>
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly entrant: Omit<Entrant, 'recovered' | 'moved'>
+  readonly entrant: Omit<Entrant, 'recovered' | 'moved' | 'held'>
+  /** Why an act holds the query, as an earlier coordinator left it; undefined: no act does. */
+  readonly heldBefore?: string | undefined
   readonly record: Recorder['record']
   /** Called when the query has to wait for a place. */
   readonly onWait: () => void
@@ -16,14 +18,36 @@ export class Admission {
   readonly #ports: AdmissionPorts
   #slot: GroupSlot | undefined
   #queuedReason: (() => string) | undefined
+  #waiting: Waiting | undefined
+  /** Why an act holds the query. */
+  #heldFor: string | undefined
 
   constructor(ports: AdmissionPorts) {
     this.#ports = ports
+    this.#heldFor = ports.heldBefore
   }
 
   /** The reason for the wait; undefined when the query does not wait. */
   get queuedReason(): string | undefined {
-    return this.#queuedReason?.()
+    const reason = this.#queuedReason?.()
+    return reason !== undefined && this.#heldFor !== undefined ? `held by an administrator: ${this.#heldFor}` : reason
+  }
+
+  /**
+   * Keeps the query from starting until `release`.
+   * @param reason for the query's user
+   * @returns false where the query does not wait
+   */
+  hold(reason: string): boolean {
+    if (!this.#waiting?.hold()) return false
+    this.#heldFor = reason
+    return true
+  }
+
+  /** Lets the query start again once there is a place. */
+  release(): void {
+    this.#heldFor = undefined
+    this.#waiting?.release()
   }
 
   /**
@@ -35,8 +59,9 @@ export class Admission {
     const { groups, clock, record } = this.#ports
     const entrant = this.#entrant(recovered)
     const { signal } = entrant
-    let free = groups.tryEnter(entrant)
-    if (!free && groups.reservation && !recovered) {
+    const held = this.#heldFor !== undefined
+    let free = held ? undefined : groups.tryEnter(entrant)
+    if (!free && !held && groups.reservation && !recovered) {
       this.#queuedReason = () => 'queries that waited before the coordinator was restarted come first'
       await groups.reservation.counted
       signal.throwIfAborted()
@@ -49,9 +74,12 @@ export class Admission {
     }
     this.#ports.onWait()
     const since = clock.monotonicMs()
-    const { queued, slot } = groups.enter(entrant)
+    const waiting = groups.enter(entrant)
+    this.#waiting = waiting
+    const { queued, slot } = waiting
     await this.#wait(queued)
     const given = await slot
+    this.#waiting = undefined
     signal.throwIfAborted()
     if (given) this.#slot = given
     this.#queuedReason = undefined
@@ -71,7 +99,8 @@ export class Admission {
 
   #entrant(recovered: boolean): Entrant {
     // The record is not awaited: a query that moves to another group waits as before.
-    return { ...this.#ports.entrant, recovered, moved: (queued) => void this.#wait(queued).catch(() => {}) }
+    const held = this.#heldFor !== undefined
+    return { ...this.#ports.entrant, recovered, held, moved: (queued) => void this.#wait(queued).catch(() => {}) }
   }
 
   async #wait(queued: Queued): Promise<void> {

@@ -1,5 +1,6 @@
 import { propertyValue } from '../../../sql/session/session-properties.ts'
-import { groupOfQuery, initialQueryState, isTerminal } from '../stream/state.ts'
+import type { QueryEventOf } from '../stream/events.ts'
+import { groupOfQuery, initialQueryState, isOnHold, isTerminal } from '../stream/state.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../telemetry/trace-context.ts'
 import { REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import type { QueryId } from '../../../shared/ids.ts'
@@ -153,6 +154,25 @@ class Execution implements QueryExecution {
     return this.#parts.completion.fail(...failing)
   }
 
+  async hold(data: QueryEventOf<'QueryHeld'>['data']): Promise<boolean> {
+    const { admission, recorder } = this.#parts
+    if (!admission.hold(data.reason)) return false
+    await recorder.record([{ type: 'HoldQuery', data }])
+    const { state } = this.aggregate
+    if (state.kind !== 'NONE' && isOnHold(state)) return state.hold?.act === data.act
+    admission.release()
+    return false
+  }
+
+  async release(data: QueryEventOf<'QueryReleased'>['data']): Promise<boolean> {
+    const { admission, recorder } = this.#parts
+    await recorder.record([{ type: 'ReleaseQuery', data }])
+    const { state } = this.aggregate
+    if (state.kind === 'NONE' || isOnHold(state)) return false
+    admission.release()
+    return state.hold?.released?.act === data.act
+  }
+
   async cancelStage(stage: number): Promise<void> {
     const { completion } = this.#parts
     if (!this.#remote) return completion.stopStage(stage)
@@ -229,6 +249,7 @@ function putTogether(
       signal: work.signal,
       usage: () => figures.usage(),
     },
+    heldBefore: resumed && isOnHold(resumed.state) ? resumed.state.hold?.reason : undefined,
     record,
     onWait: () => submission.text.forget(),
   })

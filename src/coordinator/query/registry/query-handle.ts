@@ -4,7 +4,7 @@ import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import type { FrontEndTimes } from '../../../sql/front-end.ts'
 import type { ConnectorCall } from '../statistics/connector-calls.ts'
-import type { EndedBy } from '../stream/events.ts'
+import type { EndedBy, QueryEventOf } from '../stream/events.ts'
 import type { QueryAggregate } from '../stream/query-aggregate.ts'
 import type { PostedStatement } from '../secrets/query-secrets.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
@@ -59,6 +59,13 @@ export interface QueryExecution {
   cancel(): Promise<void>
   /** Fails the query like `cancel`, with any failure. @param endedBy the user that ends it from outside */
   fail(failure: Failure, endedBy?: EndedBy): Promise<void>
+  /**
+   * Keeps a waiting query from starting until it is released. Resolves when the event is valid.
+   * @returns false where the query does not wait, or another act holds it, or this act held it before
+   */
+  hold(data: QueryEventOf<'QueryHeld'>['data']): Promise<boolean>
+  /** Lets a held query start once there is a place. @returns false where this act did not release it */
+  release(data: QueryEventOf<'QueryReleased'>['data']): Promise<boolean>
   /** Drops batches of the stage that have not begun; the query continues with the rows that it has. */
   cancelStage(stage: number): Promise<void>
   totals(): QueryTotals | undefined

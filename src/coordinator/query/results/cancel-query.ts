@@ -45,8 +45,10 @@ function endedSo(state: QueryState, { failure, endedBy }: Ending): boolean {
   if (state.kind !== 'FAILED') return false
   if (!endedBy) return state.failure.errorName === failure.errorName
   const by = state.failed.endedBy
-  // The recorded state holds this very object; or another process carried the same statement out before.
-  return by === endedBy || (by?.statement !== undefined && by.statement === endedBy.statement)
+  // The recorded state holds this very object; or another process carried the same statement or act out before.
+  if (by === endedBy) return true
+  const isSame = (one: 'statement' | 'act'): boolean => by?.[one] !== undefined && by[one] === endedBy[one]
+  return isSame('statement') || isSame('act')
 }
 
 /**

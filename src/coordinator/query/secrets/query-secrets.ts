@@ -257,6 +257,8 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
           }
         // Made from sealed data already, or only from figures and places.
         case 'QueryCreated':
+        case 'QueryHeld':
+        case 'QueryReleased':
         case 'QueryAdmitted':
         case 'TaskCanceled':
         case 'TaskFinished':

@@ -2,7 +2,7 @@ import type { Failure } from '../../../shared/engine-error.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { EndedBy, QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
-import { isCommitted, isDecided, isTerminal, type QueryState } from './state.ts'
+import { isCommitted, isDecided, isOnHold, isTerminal, type QueryState } from './state.ts'
 import { ROOT_STAGE, type TaskId } from '../../../shared/ids.ts'
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
@@ -17,6 +17,8 @@ export type QueryCommand = Wish & {
 type Wish =
   | { readonly type: 'CreateQuery'; readonly data: Data<'QueryCreated'> }
   | { readonly type: 'QueueQuery'; readonly data: Data<'QueryQueued'> }
+  | { readonly type: 'HoldQuery'; readonly data: Data<'QueryHeld'> }
+  | { readonly type: 'ReleaseQuery'; readonly data: Data<'QueryReleased'> }
   | { readonly type: 'AdmitQuery'; readonly data: Data<'QueryAdmitted'> }
   | { readonly type: 'PlanQuery'; readonly data: Data<'QueryPlanned'> }
   | { readonly type: 'CreateTask'; readonly data: Data<'TaskCreated'> }
@@ -61,6 +63,13 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
       return state.kind === 'QUEUED' && state.queued?.resourceGroup !== command.data.resourceGroup
         ? [{ type: 'QueryQueued', time: at, data: command.data }]
         : []
+    case 'HoldQuery':
+      // An act holds a query once: its hold may have been released since.
+      return state.kind === 'QUEUED' && state.queued && !isOnHold(state) && state.hold?.act !== command.data.act
+        ? [{ type: 'QueryHeld', time: at, data: command.data }]
+        : []
+    case 'ReleaseQuery':
+      return isOnHold(state) ? [{ type: 'QueryReleased', time: at, data: command.data }] : []
     case 'AdmitQuery':
       // Only a query that waited is admitted by an event; for any other query the plan implies it.
       return state.kind === 'QUEUED' && state.queued ? [{ type: 'QueryAdmitted', time: at, data: command.data }] : []

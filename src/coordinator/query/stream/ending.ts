@@ -46,8 +46,31 @@ export function endingBy(
   }
 }
 
+/** The ending by an act on many queries. Whether the user may end the query was checked when the act began. */
+export function endingByAct({ actId, reason, by: user, originalUser, remoteAddress }: EndingAct): Ending {
+  return {
+    failure: failureBy('killed', reason),
+    endedBy: {
+      user,
+      ...(originalUser === undefined ? {} : { originalUser }),
+      ...(remoteAddress === undefined ? {} : { remoteAddress }),
+      how: 'killed',
+      act: actId,
+    },
+  }
+}
+
+/** An act on many queries, its user and the reason without secrets. */
+interface EndingAct {
+  readonly actId: string
+  readonly reason: string
+  readonly by: string
+  readonly originalUser?: string | undefined
+  readonly remoteAddress?: string | undefined
+}
+
 /** Removes secrets, since the message becomes part of the log. */
-function withoutSecrets(message: string): string {
+export function withoutSecrets(message: string): string {
   return holdsSecret(message) ? REDACTED : withoutUserInfo(message, [])
 }
 

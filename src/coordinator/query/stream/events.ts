@@ -232,8 +232,14 @@ export const endedBySchema = z.object({
       '`canceled`: DELETE of `/v1/query/{id}`; `killed`, `preempted`: PUT of those; `kill_query`: the procedure of that name',
     ),
   statement: z.string().optional().describe('The query that called `kill_query`'),
+  act: z.string().optional().describe('The act that ended it among other queries; `how` is `killed` then'),
 })
 export type EndedBy = Readonly<z.infer<typeof endedBySchema>>
+
+/** The user whose act held or released a query. */
+export const heldBySchema = z
+  .object({ user: z.string(), originalUser: z.string().optional(), remoteAddress: z.string().optional() })
+  .describe('Only shown to this user and to users who may see all')
 
 /** The parts of a decision about the route that every target has. */
 const routedFields = {
@@ -292,11 +298,24 @@ export const queryEventSchemas = {
       tracestate: z.string().optional(),
       parentSpanId: z.string().optional().describe('Span of the client, the parent of the span of the POST'),
       sampled: z.boolean(),
+      rerun: z
+        .object({
+          queryId: z.string().describe('The query whose statement runs again'),
+          act: z.string().describe('The act that runs it again'),
+        })
+        .optional()
+        .describe('Absent if a client posted the statement'),
     })
-    .describe('A client posted a statement; valid before anyone sees the query id'),
+    .describe('A client posted a statement, or an act runs it again; valid before anyone sees the query id'),
   QueryQueued: z
     .object({ resourceGroup: z.string(), reason: z.string(), position: count })
     .describe('The query waits in its resource group'),
+  QueryHeld: z
+    .object({ act: z.string(), reason: z.string(), by: heldBySchema })
+    .describe('An act holds the waiting query: it does not start until it is released'),
+  QueryReleased: z
+    .object({ act: z.string(), reason: z.string(), by: heldBySchema })
+    .describe('An act releases the held query: it waits in its resource group again'),
   QueryAdmitted: z.object({ resourceGroup: z.string(), queuedNanos: count }).describe('A waiting query may run now'),
   QueryPlanned: z
     .object({
@@ -489,8 +508,10 @@ export const queryEventSchemas = {
 
 /** Version of each event type's payload; a change of shape raises it and adds an upcaster. */
 export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
-  QueryCreated: 2,
+  QueryCreated: 3,
   QueryQueued: 1,
+  QueryHeld: 1,
+  QueryReleased: 1,
   QueryAdmitted: 1,
   QueryPlanned: 9,
   TaskCreated: 2,
@@ -506,7 +527,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   WriteCommitted: 2,
   QueryRecovered: 1,
   QueryFinished: 2,
-  QueryFailed: 5,
+  QueryFailed: 6,
 }
 
 export type QueryEventType = keyof typeof queryEventSchemas

@@ -5,6 +5,7 @@ import type { QueryEvent } from './events.ts'
 import {
   initialQueryState,
   isDecided,
+  isOnHold,
   type KnownQuery,
   type LiveQuery,
   type PlannedQuery,
@@ -85,6 +86,10 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
       return state.kind === 'QUEUED'
         ? { ...state, queued: { ...event.data, at: state.queued?.at ?? event.time } }
         : state
+    case 'QueryHeld':
+      return state.kind === 'QUEUED' ? { ...state, hold: { ...event.data, at: event.time } } : state
+    case 'QueryReleased':
+      return isOnHold(state) ? { ...state, hold: { ...state.hold!, released: event.data } } : state
     case 'QueryAdmitted':
       if (state.kind !== 'QUEUED') return state
       return {

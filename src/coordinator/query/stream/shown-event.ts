@@ -1,4 +1,4 @@
-import { endedBySchema } from './events.ts'
+import { endedBySchema, heldBySchema } from './events.ts'
 import { toCloudEvent, type CloudEvent } from '../../../events/envelope.ts'
 import type { Recorded } from '../../../events/event-log.ts'
 import type { SeesEnder } from './ending.ts'
@@ -19,7 +19,7 @@ export function shownCloudEvent(event: Recorded, source: string, seesEnder: Sees
  * - splits and snapshots of tables that only the access rules read, and the sources and the digest of the query of a
  *   refresh, which include them;
  * - digests of results and of written files, because the content of a short one can be guessed;
- * - the user that ended a query, unless this reader may see it;
+ * - the user that ended, held or released a query, unless this reader may see it;
  * - the address of the user that put a cluster into a state;
  * - texts of rules, which show what is hidden from which user.
  *
@@ -49,6 +49,10 @@ export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesE
     const isSeen =
       typeof user === 'string' && seesEnder({ user, ...(typeof originalUser === 'string' && { originalUser }) })
     return isSeen ? data : without(data, 'remoteAddress')
+  }
+  if (type === 'QueryHeld' || type === 'QueryReleased') {
+    const by = heldBySchema.safeParse(data['by'])
+    return by.success && seesEnder(by.data) ? data : without(data, 'by')
   }
   if (type !== 'QueryFailed' || data['endedBy'] === undefined) return data
   const endedBy = endedBySchema.safeParse(data['endedBy'])

@@ -40,6 +40,8 @@ export interface QueryCore {
   readonly created: Data<'QueryCreated'>
   readonly queued?: Data<'QueryQueued'> & { readonly at: string }
   readonly admitted?: Data<'QueryAdmitted'> & { readonly at: string }
+  /** The last act that held the query, and the act that released it since. */
+  readonly hold?: Data<'QueryHeld'> & { readonly at: string; readonly released?: Data<'QueryReleased'> }
   readonly planned?: Data<'QueryPlanned'>
   readonly plannedAt?: string
   /** By task id, in order of creation. */
@@ -109,6 +111,11 @@ export const initialQueryState: QueryState = { kind: 'NONE' }
 
 export function isTerminal(kind: QueryStateKind): kind is 'FINISHED' | 'FAILED' {
   return kind === 'FINISHED' || kind === 'FAILED'
+}
+
+/** Whether an act holds the waiting query, so that it may not start. */
+export function isOnHold({ kind, hold }: KnownQuery): boolean {
+  return kind === 'QUEUED' && hold !== undefined && hold.released === undefined
 }
 
 export function isEnded(query: KnownQuery): query is EndedQuery {

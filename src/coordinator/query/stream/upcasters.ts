@@ -4,8 +4,8 @@ import { queryEventVersions, type QueryEventType } from './events.ts'
 
 /** Upcasters by event type and by the version that each takes. */
 export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcasters>>> = {
-  // At that time no rules set properties.
-  QueryCreated: { 1: (data) => data },
+  // At first no rules set properties; then no act ran statements again.
+  QueryCreated: { 1: (data) => data, 2: (data) => data },
   // At first pages had no place: stream and token find them, as today where no place is named. Later they had no
   // digests.
   ResultPagesPublished: { 1: (data) => data, 2: (data) => data },
@@ -34,8 +34,8 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   // At that time unreadable files had no errors of their own.
   TaskFailed: { 1: (data) => data, 2: (data) => data },
   // At first only the stream `system` named the user that ended a query; then no statement could end one; then fewer
-  // errors had names, and no cluster ran statements.
-  QueryFailed: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data },
+  // errors had names, and no cluster ran statements; then no act could end one.
+  QueryFailed: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data, 5: (data) => data },
 }
 
 const firstPrepared = z.object({

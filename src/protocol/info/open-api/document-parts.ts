@@ -1,4 +1,5 @@
 import { auditInfoSchema, auditReportSchema } from '../../audit/audit-info.ts'
+import { actBody, actInfoSchema, actPreviewBody, actPreviewSchema } from '../../acts/act-schemas.ts'
 import { introducedKeySchema, keyIntroductionSchema } from '../../../coordinator/system/key-introductions.ts'
 import { announcementSchema, taskUpdateSchema } from '../../../execution/api/task.ts'
 import { rememberedSchema, sightingReportSchema } from '../../relay/sighting-report.ts'
@@ -23,6 +24,10 @@ export const namedSchemas = {
   KeyIntroduction: keyIntroductionSchema,
   IntroducedKey: introducedKeySchema,
   ResultDigest: recordedDigestSchema,
+  ActPreviewRequest: actPreviewBody,
+  ActPreview: actPreviewSchema,
+  ActRequest: actBody,
+  ActInfo: actInfoSchema,
   ReplayBeginning: replayBeginningSchema,
   ReplayReport: replayReportSchema,
   AuditReport: auditReportSchema,

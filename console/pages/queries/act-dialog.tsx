@@ -1,0 +1,170 @@
+import { Button, CloseButton, Group, Modal, Progress, Text, TextInput, Title } from '@mantine/core'
+import { useQueryClient } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import type { ActInfo, ActPreview } from '../../../src/protocol/acts/act-schemas.ts'
+import { useAct, useActBeginning, useActPreview, type ActFilter, type ActKind } from '../../api/acts.ts'
+import { DataTable, type Column } from '../../parts/data-table.tsx'
+import { queryColumn } from '../../parts/listed-columns.tsx'
+import { Problem } from '../../parts/problem.tsx'
+import { shownCount } from '../../parts/units.ts'
+
+const EXPLANATIONS: Readonly<Record<ActKind, string>> = {
+  kill: 'The queries fail with ADMINISTRATIVELY_KILLED.',
+  hold: 'The waiting queries do not start until they are released.',
+  release: 'The held queries wait in their groups again.',
+  rerun: 'The statements run again as the same users. Their results are dropped.',
+  forget: 'Texts, users, plans and figures of the queries are removed for ever.',
+}
+
+/** Shows which queries an act is about, asks for the reason, and then shows the progress of the act. */
+export function ActDialog({
+  act,
+  label,
+  filter,
+  onClose,
+}: {
+  readonly act: ActKind
+  readonly label: string
+  readonly filter: ActFilter
+  /** @param isDone whether the act was begun */
+  readonly onClose: (isDone: boolean) => void
+}) {
+  const preview = useActPreview(act, filter)
+  const beginning = useActBeginning(filter)
+  const title = `${label} queries`
+  const close = () => onClose(beginning.isSuccess)
+  // The header of the kit's dialog is a landmark of the page; this dialog has its own.
+  return (
+    <Modal.Root opened onClose={close} size="xl" lockScroll={false}>
+      <Modal.Overlay />
+      <Modal.Content aria-label={title}>
+        <Modal.Body>
+          <Group justify="space-between" mt="md">
+            <Title order={2} size="h4">
+              {title}
+            </Title>
+            <CloseButton aria-label="Close the dialog" onClick={close} />
+          </Group>
+          {beginning.data ? (
+            <ActProgress begun={beginning.data} onClose={close} />
+          ) : (
+            <>
+              <Text size="sm">{EXPLANATIONS[act]}</Text>
+              {preview.error ? <Problem error={preview.error} /> : null}
+              {preview.data ? <PreviewedQueries preview={preview.data} /> : null}
+              {beginning.error ? <Problem error={beginning.error} /> : null}
+              {preview.data && preview.data.matched > 0 ? (
+                <ReasonForm
+                  label={`${label} ${shownCount(preview.data.matched)}`}
+                  isBusy={beginning.isPending}
+                  onReason={(reason) => beginning.mutate({ act, reason, token: preview.data.token })}
+                />
+              ) : null}
+            </>
+          )}
+        </Modal.Body>
+      </Modal.Content>
+    </Modal.Root>
+  )
+}
+
+const previewColumns: readonly Column<ActPreview['queries'][number]>[] = [
+  queryColumn,
+  { id: 'state', title: 'State', value: (query) => query.state },
+  { id: 'user', title: 'User', value: (query) => query.user },
+  {
+    id: 'statement',
+    title: 'Statement',
+    value: (query) => query.query,
+    cell: (query) => <span className="statement">{query.query}</span>,
+  },
+]
+
+const MOST_SHOWN = 20
+
+function PreviewedQueries({ preview: { matched, denied, states, queries } }: { readonly preview: ActPreview }) {
+  const counts = Object.entries(states).filter(([, count]) => (count ?? 0) > 0)
+  const shown = queries.slice(0, MOST_SHOWN)
+  return (
+    <>
+      <Text my="xs" role="status">
+        {shownCount(matched)} queries{counts.map(([state, count]) => `, ${shownCount(count ?? 0)} ${state}`)}
+        {denied > 0 ? `. ${shownCount(denied)} more are left out, because you may not end them` : ''}
+      </Text>
+      <DataTable
+        label="Queries of the act"
+        columns={previewColumns}
+        rows={shown}
+        rowKey={(query) => query.queryId}
+        empty="The act can do nothing with these queries now."
+      />
+      {matched > shown.length ? <Text size="sm">and {shownCount(matched - shown.length)} more</Text> : null}
+    </>
+  )
+}
+
+function ReasonForm({
+  label,
+  isBusy,
+  onReason,
+}: {
+  readonly label: string
+  readonly isBusy: boolean
+  readonly onReason: (reason: string) => void
+}) {
+  const [reason, setReason] = useState('')
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        onReason(reason)
+      }}
+    >
+      <TextInput
+        label="Reason"
+        description="The users of the queries see it, and the record keeps it"
+        value={reason}
+        maxLength={1000}
+        required
+        onChange={(event) => setReason(event.currentTarget.value)}
+        data-autofocus
+      />
+      <Group justify="end" mt="md">
+        <Button type="submit" color="red" loading={isBusy} disabled={reason.trim() === ''}>
+          {label}
+        </Button>
+      </Group>
+    </form>
+  )
+}
+
+function ActProgress({ begun, onClose }: { readonly begun: ActInfo; readonly onClose: () => void }) {
+  const client = useQueryClient()
+  const { data, error } = useAct(begun)
+  const { state, done, matched, outcomes, problems } = data
+  useEffect(() => {
+    if (state === 'ENDED') void client.invalidateQueries({ queryKey: ['queries'] })
+  }, [client, state])
+  return (
+    <>
+      <Text role="status">
+        {state === 'ENDED' ? 'Done' : 'In progress'}: {shownCount(done)} of {shownCount(matched)} queries
+        {Object.entries(outcomes).map(([outcome, count]) => `, ${shownCount(count ?? 0)} ${outcome}`)}
+      </Text>
+      <Progress value={matched === 0 ? 100 : (100 * done) / matched} aria-label="Progress of the act" my="xs" />
+      {error ? <Problem error={error} /> : null}
+      <ul>
+        {problems.map(({ queryId, why }) => (
+          <li key={queryId}>
+            {queryId}: {why}
+          </li>
+        ))}
+      </ul>
+      <Group justify="end" mt="md">
+        <Button variant="default" onClick={onClose}>
+          Close
+        </Button>
+      </Group>
+    </>
+  )
+}

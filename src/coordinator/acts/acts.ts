@@ -1,0 +1,230 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fenced, LogUnavailable } from '../../events/event-log.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { queryOfStream, type QueryId } from '../../shared/ids.ts'
+import type { ActKind, ActOutcome, SystemEvent } from '../system/events.ts'
+import type { SystemJournal } from '../system/system-journal.ts'
+import { decideAct, evolveAct, type ActCommand, type ActState, type KnownAct, type TargetResult } from './act-state.ts'
+
+export type StartedAct = Extract<SystemEvent, { type: 'ActStarted' }>['data']
+
+/**
+ * Does what an act is about with one query. May be called again for the same query after a crash: it then finds out by
+ * the query's state that this act did it already.
+ * @throws LogUnavailable: it is called again after a pause
+ */
+export type ActOnQuery = (queryId: QueryId, act: StartedAct, again: boolean) => Promise<TargetResult>
+
+export interface ActsDeps {
+  readonly journal: Pick<SystemJournal, 'record'>
+  readonly clock: Clock
+  readonly actOn: Readonly<Record<ActKind, ActOnQuery>>
+  /** Called after the last query of an act, before its end is recorded. */
+  readonly afterLast?: (act: StartedAct) => Promise<void>
+  readonly onOutcome: (act: ActKind, outcome: ActOutcome) => void
+  readonly onStarted: (act: StartedAct) => void
+  readonly onEnded: (act: KnownAct) => void
+  readonly onError: (queryId: QueryId, error: unknown) => void
+}
+
+/** How many queries of one act are worked on at the same time. */
+const AT_ONCE: Readonly<Record<ActKind, number>> = { kill: 50, hold: 50, release: 50, rerun: 8, forget: 4 }
+/** How many acts may run at the same time. */
+export const MOST_ACTS = 8
+const KEPT_ENDED = 100
+/** Progress is recorded after this many queries, or this much time. */
+const RECORDED_QUERIES = 500
+const RECORDED_MS = 2000
+const PAUSE_MS = 500
+
+/**
+ * Acts on many queries, at the coordinator that writes the log. ActStarted names all queries of the act, so a later
+ * coordinator continues with the same queries.
+ */
+export class Acts {
+  readonly #deps: ActsDeps
+  readonly #runs = new Map<string, ActRun>()
+  readonly #stopping = new AbortController()
+  #starting = 0
+
+  constructor(deps: ActsDeps) {
+    this.#deps = deps
+  }
+
+  /** How many acts have not ended. */
+  get running(): number {
+    return this.#starting + [...this.#runs.values()].filter(({ state }) => state.kind === 'RUNNING').length
+  }
+
+  /**
+   * Records the act and begins with it. Resolves when its event is valid.
+   * @throws as an append does
+   */
+  async start(data: StartedAct): Promise<KnownAct> {
+    this.#starting++
+    try {
+      const run = this.#run({ kind: 'NONE' })
+      await run.execute({ type: 'StartAct', data })
+      return this.#begin(run)
+    } finally {
+      this.#starting--
+    }
+  }
+
+  /** Continues acts that an earlier coordinator left unfinished. */
+  resume(left: readonly KnownAct[]): void {
+    for (const state of left) if (!this.#runs.has(state.started.actId)) this.#begin(this.#run(state))
+  }
+
+  get(actId: string): KnownAct | undefined {
+    return this.#runs.get(actId)?.known
+  }
+
+  /** The acts that this process knows. */
+  list(): readonly KnownAct[] {
+    return [...this.#runs.values()].map(({ known }) => known)
+  }
+
+  /** Stops between two queries. The next coordinator continues. */
+  stop(): void {
+    this.#stopping.abort()
+  }
+
+  #run(state: ActState): ActRun {
+    return new ActRun(this.#deps, state, this.#stopping.signal)
+  }
+
+  #begin(run: ActRun): KnownAct {
+    const { known } = run
+    this.#runs.set(known.started.actId, run)
+    this.#dropOldest()
+    this.#deps.onStarted(known.started)
+    void run.work()
+    return known
+  }
+
+  /** The read models have the acts that ended. */
+  #dropOldest(): void {
+    const ended = [...this.#runs].filter(([, { state }]) => state.kind === 'ENDED')
+    for (const [actId] of ended.slice(0, Math.max(0, ended.length - KEPT_ENDED))) this.#runs.delete(actId)
+  }
+}
+
+/** One act in this process. */
+class ActRun {
+  readonly #deps: ActsDeps
+  readonly #signal: AbortSignal
+  readonly #again: boolean
+  #state: ActState
+  /** Results by number, from `through` on, that no event has yet. */
+  readonly #results = new Map<number, TargetResult>()
+  #next: number
+  #recordedAt: number
+  #recording: Promise<void> = Promise.resolve()
+
+  constructor(deps: ActsDeps, state: ActState, signal: AbortSignal) {
+    this.#deps = deps
+    this.#signal = signal
+    this.#state = state
+    this.#again = state.kind !== 'NONE'
+    this.#next = state.kind === 'RUNNING' ? state.through : 0
+    this.#recordedAt = deps.clock.monotonicMs()
+  }
+
+  get state(): ActState {
+    return this.#state
+  }
+
+  get known(): KnownAct {
+    if (this.#state.kind === 'NONE') throw new Error('an act that runs is known')
+    return this.#state
+  }
+
+  /** Records what the command decides. @throws as an append does */
+  async execute(command: ActCommand): Promise<void> {
+    const time = new Date(this.#deps.clock.now()).toISOString()
+    for (const event of decideAct(this.#state, command, time)) {
+      await this.#deps.journal.record(event.type, event.data)
+      this.#state = evolveAct(this.#state, event)
+    }
+  }
+
+  /** Does the act. Never rejects: an act that cannot go on here stays unfinished for the next coordinator. */
+  async work(): Promise<void> {
+    const { started } = this.known
+    const { act, queries } = started
+    try {
+      const workers = Array.from({ length: Math.min(AT_ONCE[act], queries.length) }, () => this.#workOn(started))
+      await Promise.all(workers)
+      await this.#recordResults(true)
+      await this.#deps.afterLast?.(started)
+      if (this.#signal.aborted) return
+      await this.#untilRecorded({ type: 'EndAct' })
+      if (this.#state.kind !== 'ENDED') return
+      this.#deps.onEnded(this.#state)
+      // Ended acts are kept for a while, and only the log needs the ids.
+      this.#state = { ...this.#state, started: { ...started, queries: [] } }
+    } catch (error) {
+      if (!(error instanceof Fenced) && !this.#signal.aborted)
+        this.#deps.onError(queryOfStream(queries[0] ?? ''), error)
+    }
+  }
+
+  async #workOn(started: StartedAct): Promise<void> {
+    while (this.#next < started.queries.length && !this.#signal.aborted) {
+      const number = this.#next++
+      const result = await this.#resultOf(queryOfStream(started.queries[number]!), started)
+      if (!result) return
+      this.#deps.onOutcome(started.act, result.outcome)
+      this.#results.set(number, result)
+      await this.#recordResults(false)
+    }
+  }
+
+  /** @returns undefined once this process stops */
+  async #resultOf(queryId: QueryId, started: StartedAct): Promise<TargetResult | undefined> {
+    while (!this.#signal.aborted) {
+      try {
+        return await this.#deps.actOn[started.act](queryId, started, this.#again)
+      } catch (error) {
+        if (error instanceof Fenced) throw error
+        if (!(error instanceof LogUnavailable)) {
+          this.#deps.onError(queryId, error)
+          return { outcome: 'failed', why: error instanceof Error ? error.message.slice(0, 500) : String(error) }
+        }
+        await sleep(PAUSE_MS, undefined, { signal: this.#signal }).catch(() => {})
+      }
+    }
+    return undefined
+  }
+
+  /** Records the results of the first queries that no event has. */
+  #recordResults(all: boolean): Promise<void> {
+    const from = this.known.through
+    const isDue =
+      this.#results.size >= RECORDED_QUERIES || this.#deps.clock.monotonicMs() - this.#recordedAt >= RECORDED_MS
+    if (!all && !isDue) return Promise.resolve()
+    if (!all && this.#results.get(from) === undefined) return Promise.resolve()
+    this.#recordedAt = this.#deps.clock.monotonicMs()
+    return (this.#recording = this.#recording.then(() => this.#recordNext()))
+  }
+
+  async #recordNext(): Promise<void> {
+    const from = this.known.through
+    const results: TargetResult[] = []
+    for (let next = this.#results.get(from); next; next = this.#results.get(from + results.length)) results.push(next)
+    await this.#untilRecorded({ type: 'AdvanceAct', from, results })
+    for (let number = from; number < this.known.through; number++) this.#results.delete(number)
+  }
+
+  async #untilRecorded(command: ActCommand): Promise<void> {
+    while (!this.#signal.aborted) {
+      try {
+        return await this.execute(command)
+      } catch (error) {
+        if (!(error instanceof LogUnavailable)) throw error
+        await sleep(PAUSE_MS, undefined, { signal: this.#signal }).catch(() => {})
+      }
+    }
+  }
+}

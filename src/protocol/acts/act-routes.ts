@@ -1,0 +1,222 @@
+import { randomBytes } from 'node:crypto'
+import type { Request, Router } from 'express'
+import { z } from 'zod'
+import type { Acts, StartedAct } from '../../coordinator/acts/acts.ts'
+import { MOST_ACTS } from '../../coordinator/acts/acts.ts'
+import type { KnownAct } from '../../coordinator/acts/act-state.ts'
+import { withoutSecrets } from '../../coordinator/query/stream/ending.ts'
+import type { ActKind } from '../../coordinator/system/events.ts'
+import type { QueryListRow } from '../../readmodels/queries/queries.ts'
+import { readActs } from '../../readmodels/audit/acts.ts'
+import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
+import type { Identity } from '../../security/authorization.ts'
+import { withDeadline } from '../../shared/deadline.ts'
+import type { AdministratorDeps } from '../access/administrator.ts'
+import { callerOf } from '../access/caller.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { readJson } from '../edge/request-body.ts'
+import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
+import { createQueryFinder, type FindQueryDeps } from '../query/find-query.ts'
+import { queryStates } from '../query/query-states.ts'
+import { keyNeeded } from '../task/internal-request.ts'
+import { actBody, actPreviewBody, type ActInfo, type ActPreview } from './act-schemas.ts'
+import { matchQueries, PREVIEWED_CHARACTERS, type MatchedQueries, type MatchedQueriesDeps } from './matched-queries.ts'
+import { openPreview, sealPreview } from './preview-token.ts'
+
+export interface ActRoutesDeps
+  extends Omit<MatchedQueriesDeps, 'ask'>, FindQueryDeps, Pick<AdministratorDeps, 'isInternal'> {
+  readonly acts: Pick<Acts, 'start' | 'get' | 'list' | 'running'>
+  /** Seals previews. */
+  readonly key: Buffer
+  /** How long an answer waits for the event log, milliseconds. */
+  readonly logWaitMs: number
+}
+
+export const MAX_ACT_BYTES = 64 * 1024
+/** How long a preview is valid. */
+const VALID_MS = 10 * 60_000
+const MOST_SHOWN = 100
+const MOST_USERS = 20
+const MOST_LISTED = 100
+
+const listParameters = z.object({ limit: z.coerce.number().int().min(1).max(MOST_LISTED).default(MOST_LISTED) })
+
+/** Routes of `/v1/act`, at the coordinator that writes: acts of administrators on many queries. */
+export function createActRoutes(deps: ActRoutesDeps): Router {
+  const { acts, clock, key } = deps
+  const { ask } = createQueryFinder(deps)
+  const router = resourceRouter()
+
+  async function previewed(request: Request, act: ActKind, filter: z.output<typeof actBody>['filter'], before: string) {
+    return matchQueries(request, { act, filter, before }, { ...deps, ask })
+  }
+
+  resource(router, '/v1/act/preview', {
+    async POST(request, response) {
+      const { user } = actorOf(request, deps)
+      const { parsed, posted } = await bodyOf(request, actPreviewBody)
+      const { act, filter } = parsed
+      checkKey(request, act, deps)
+      const before = new Date(clock.now()).toISOString()
+      const matched = await previewed(request, act, filter, before)
+      const expiresAt = clock.now() + VALID_MS
+      const token = sealPreview(
+        key,
+        { act, filter: posted.filter, user },
+        { before, matched: matched.rows.length, expiresAt },
+      )
+      sendJson(response, { ...previewInfo(act, matched), token, expires: new Date(expiresAt).toISOString() })
+    },
+  })
+
+  resource(router, '/v1/act', {
+    async GET(request, response) {
+      actorOf(request, deps)
+      const parsed = listParameters.safeParse(request.query)
+      if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
+      const { limit } = parsed.data
+      const stored = await ask(() => readActs(deps.read, limit))
+      const known = new Map([...stored, ...acts.list()].map((act) => [act.started.actId, act]))
+      const newest = [...known.values()].sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1)).slice(0, limit)
+      sendJson(response, newest.map(actInfo))
+    },
+    async POST(request, response) {
+      const actor = actorOf(request, deps)
+      const { parsed, posted } = await bodyOf(request, actBody)
+      const { act, filter, reason, token } = parsed
+      checkKey(request, act, deps)
+      const seen = openPreview(key, { act, filter: posted.filter, user: actor.user }, token)
+      if (!seen) throw new HttpProblem(400, 'The token is not from a preview of this act and filter: preview it again')
+      if (seen.expiresAt < clock.now()) throw new HttpProblem(409, 'The preview is too old: preview the act again')
+      if (acts.running >= MOST_ACTS)
+        throw new HttpProblem(429, `${MOST_ACTS} acts run already: wait until one has ended`, { 'retry-after': '10' })
+      const { rows } = await previewed(request, act, filter, seen.before)
+      if (rows.length > seen.matched) {
+        const message = `${rows.length} queries match now, and the preview showed ${seen.matched}: preview the act again`
+        throw new HttpProblem(409, message)
+      }
+      const started = acts.start(startedAct(actor, { act, reason, filter: posted.filter, before: seen.before }, rows))
+      sendJson(response, actInfo(await withDeadline(started, deps.logWaitMs, logIsAway)))
+    },
+  })
+
+  resource(router, '/v1/act/{actId}', {
+    async GET(request, response) {
+      actorOf(request, deps)
+      const actId = String(request.params['actId'])
+      const act = acts.get(actId) ?? (await ask(() => readActs(deps.read, 1, actId)))[0]
+      if (!act) throw new HttpProblem(404, 'There is no such act')
+      sendJson(response, actInfo(act))
+    },
+  })
+
+  router.use(problemHandler(deps.onError))
+  return router
+}
+
+/** The user of a request about acts. @throws HttpProblem 401; 403 for a user without the right to write system information */
+function actorOf(request: Request, { identify, authorize }: Pick<ActRoutesDeps, 'identify' | 'authorize'>): Identity {
+  const identity = identify(request)
+  if (authorize(identity, { action: 'writeSystem' })) return identity
+  throw new HttpProblem(403, 'Access Denied: Cannot write system information')
+}
+
+/**
+ * Without authentication anybody may end queries, but only a caller with the cluster's key may forget them, as for one
+ * query.
+ * @throws HttpProblem 401
+ */
+function checkKey(request: Request, act: ActKind, { isInternal }: Pick<ActRoutesDeps, 'isInternal'>): void {
+  if (act === 'forget' && callerOf(request).kind !== 'principal' && !isInternal(request)) throw keyNeeded()
+}
+
+async function bodyOf<T extends z.ZodType>(
+  request: Request,
+  schema: T,
+): Promise<{ readonly parsed: z.output<T>; readonly posted: { readonly filter: unknown } }> {
+  const posted = await readJson(request, MAX_ACT_BYTES)
+  const result = schema.safeParse(posted)
+  if (!result.success) throw new HttpProblem(400, z.prettifyError(result.error).replaceAll('\n', ' '))
+  return { parsed: result.data, posted: posted as { readonly filter: unknown } }
+}
+
+function startedAct(
+  { user: by, originalUser, remoteAddress }: Identity,
+  { filter, reason, ...act }: Pick<StartedAct, 'act' | 'reason' | 'before'> & { readonly filter: unknown },
+  rows: readonly QueryListRow[],
+): StartedAct {
+  return {
+    actId: randomBytes(16).toString('hex'),
+    ...act,
+    by,
+    ...(originalUser !== undefined && originalUser !== by && { originalUser }),
+    ...(remoteAddress !== undefined && { remoteAddress }),
+    reason: withoutSecrets(reason),
+    filter: recordedFilter(filter as Readonly<Record<string, string | readonly string[]>>),
+    matched: rows.length,
+    queries: rows.map((row) => row.query_id),
+  }
+}
+
+/** The filter for the record. Ids are left out: the event lists all queries of the act. */
+function recordedFilter(filter: Readonly<Record<string, string | readonly string[]>>): Record<string, string> {
+  const texts = Object.entries(filter).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? withoutSecrets(value) : `${value.length} ids`,
+  ])
+  return Object.fromEntries(texts) as Record<string, string>
+}
+
+function previewInfo(act: ActKind, { rows, denied }: MatchedQueries): Omit<ActPreview, 'token' | 'expires'> {
+  const users = [...counted(rows.map((row) => row.user_name))].map(([user, queries]) => ({ user, queries }))
+  const states = counted(rows.map((row) => row.state))
+  return {
+    act,
+    matched: rows.length,
+    denied,
+    states: Object.fromEntries(queryStates.flatMap((state) => [[state, states.get(state) ?? 0]])),
+    users: users.sort((a, b) => b.queries - a.queries).slice(0, MOST_USERS),
+    queries: rows.slice(0, MOST_SHOWN).map((row) => ({
+      queryId: row.query_id,
+      // The projection writes only the kinds of a query.
+      state: row.state as ActPreview['queries'][number]['state'],
+      user: row.user_name,
+      ...(row.source !== null && { source: row.source }),
+      resourceGroupId: [...groupPath(row.resource_group)],
+      createTime: row.created_at,
+      query: row.sql_text.slice(0, PREVIEWED_CHARACTERS),
+    })),
+  }
+}
+
+function counted(values: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return counts
+}
+
+function actInfo(known: KnownAct): ActInfo {
+  const { started, startedAt, through, outcomes, problems } = known
+  const { actId, act, by: user, originalUser, remoteAddress, reason, filter, before, matched } = started
+  return {
+    actId,
+    act,
+    state: known.kind,
+    user,
+    ...(originalUser !== undefined && { originalUser }),
+    ...(remoteAddress !== undefined && { remoteAddress }),
+    reason,
+    filter,
+    before,
+    matched,
+    done: through,
+    outcomes,
+    problems: problems.map((one) => ({ ...one })),
+    startTime: startedAt,
+    ...(known.kind === 'ENDED' && { endTime: known.endedAt }),
+  }
+}
+
+function logIsAway(): HttpProblem {
+  return new HttpProblem(503, 'The event log does not answer: the act may start once it does', { 'retry-after': '1' })
+}
