@@ -14,11 +14,11 @@ export interface ActProblem {
 }
 
 /** An act on many queries, as its events say. Queries are done in their order: `through` of them are. */
-export type ActState =
+export type BulkActState =
   | { readonly kind: 'NONE' }
   | (ActCore & { readonly kind: 'RUNNING' })
   | (ActCore & { readonly kind: 'ENDED'; readonly endedAt: string })
-export type KnownAct = Exclude<ActState, { kind: 'NONE' }>
+export type KnownAct = Exclude<BulkActState, { kind: 'NONE' }>
 
 interface ActCore {
   readonly started: DataOf<'ActStarted'>
@@ -45,7 +45,7 @@ export type ActCommand =
   | { readonly type: 'EndAct' }
 
 /** Decides a command on an act. A late, repeated or contradictory command gives no events. Never throws. */
-export function decideAct(state: ActState, command: ActCommand, time: string): readonly ActEvent[] {
+export function decideAct(state: BulkActState, command: ActCommand, time: string): readonly ActEvent[] {
   switch (command.type) {
     case 'StartAct':
       return state.kind === 'NONE' ? [{ type: 'ActStarted', time, data: command.data }] : []
@@ -77,7 +77,7 @@ export function decideAct(state: ActState, command: ActCommand, time: string): r
 }
 
 /** The fold of an act's events. Never throws; an event that does not fit the state changes nothing. */
-export function evolveAct(state: ActState, event: ActEvent): ActState {
+export function evolveAct(state: BulkActState, event: ActEvent): BulkActState {
   if (event.type === 'ActStarted')
     return state.kind === 'NONE'
       ? { kind: 'RUNNING', started: event.data, startedAt: event.time, through: 0, outcomes: {}, problems: [] }

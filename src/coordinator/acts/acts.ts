@@ -4,7 +4,14 @@ import type { Clock } from '../../shared/clock.ts'
 import { queryOfStream, type QueryId } from '../../shared/ids.ts'
 import type { ActKind, ActOutcome, SystemEvent } from '../system/events.ts'
 import type { SystemJournal } from '../system/system-journal.ts'
-import { decideAct, evolveAct, type ActCommand, type ActState, type KnownAct, type TargetResult } from './act-state.ts'
+import {
+  decideAct,
+  evolveAct,
+  type ActCommand,
+  type BulkActState,
+  type KnownAct,
+  type TargetResult,
+} from './act-state.ts'
 
 export type StartedAct = Extract<SystemEvent, { type: 'ActStarted' }>['data']
 
@@ -90,7 +97,7 @@ export class Acts {
     this.#stopping.abort()
   }
 
-  #run(state: ActState): ActRun {
+  #run(state: BulkActState): ActRun {
     return new ActRun(this.#deps, state, this.#stopping.signal)
   }
 
@@ -115,14 +122,14 @@ class ActRun {
   readonly #deps: ActsDeps
   readonly #signal: AbortSignal
   readonly #again: boolean
-  #state: ActState
+  #state: BulkActState
   /** Results by number, from `through` on, that no event has yet. */
   readonly #results = new Map<number, TargetResult>()
   #next: number
   #recordedAt: number
   #recording: Promise<void> = Promise.resolve()
 
-  constructor(deps: ActsDeps, state: ActState, signal: AbortSignal) {
+  constructor(deps: ActsDeps, state: BulkActState, signal: AbortSignal) {
     this.#deps = deps
     this.#signal = signal
     this.#state = state
@@ -131,7 +138,7 @@ class ActRun {
     this.#recordedAt = deps.clock.monotonicMs()
   }
 
-  get state(): ActState {
+  get state(): BulkActState {
     return this.#state
   }
 

@@ -5,7 +5,7 @@ import {
   evolveAct,
   MOST_PROBLEMS,
   type ActCommand,
-  type ActState,
+  type BulkActState,
   type TargetResult,
 } from '../../../src/coordinator/acts/act-state.ts'
 import { actOutcomes, type ActOutcome } from '../../../src/coordinator/system/events.ts'
@@ -18,7 +18,7 @@ function startedWith(queries: number): Extract<ActCommand, { type: 'StartAct' }>
   return { type: 'StartAct', data: { actId: 'a1', act: 'kill', by: 'root', reason: 'too many', ...asked } }
 }
 
-function after(state: ActState, ...commands: readonly ActCommand[]): ActState {
+function after(state: BulkActState, ...commands: readonly ActCommand[]): BulkActState {
   for (const command of commands) for (const event of decideAct(state, command, time)) state = evolveAct(state, event)
   return state
 }
@@ -57,7 +57,7 @@ describe('An act on many queries', () => {
   it('gives the same state when a later coordinator folds its events', () => {
     fc.assert(
       fc.property(fc.nat(12), fc.array(command, { maxLength: 30 }), (queries, commands) => {
-        let state: ActState = { kind: 'NONE' }
+        let state: BulkActState = { kind: 'NONE' }
         const events = [startedWith(queries), ...commands].flatMap((one) => {
           const decided = decideAct(state, one, time)
           for (const event of decided) state = evolveAct(state, event)
@@ -66,7 +66,7 @@ describe('An act on many queries', () => {
         const [first, ...rest] = events
         const last = rest.at(-1)
         // The read models keep the first event and the last one.
-        const folded = [first!, ...(last ? [last] : [])].reduce<ActState>(evolveAct, { kind: 'NONE' })
+        const folded = [first!, ...(last ? [last] : [])].reduce<BulkActState>(evolveAct, { kind: 'NONE' })
         expect(folded).toEqual(state)
       }),
     )
