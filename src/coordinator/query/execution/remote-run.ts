@@ -71,8 +71,7 @@ export interface RemoteAttempt {
 
 /**
  * Passes the answers of a cluster on to the client of a delegated statement. Each poll of the client is one request at
- * the cluster, except for the first answers of a read (see `FirstAnswers`). Behind the first rows this object reads
- * nothing ahead, because Trino forgets page n when page n+1 is requested.
+ * the cluster, except for the first answers of a read (see `FirstAnswers`). This object reads no rows ahead, because Trino forgets page n when page n+1 is requested.
  *
  *     poll ─► fetch ─┬─ has nextUri ─► the answer, streamed ─► the client's next poll
  *                    ├─ is the last ─► `outcome` ─► the end is recorded ─► the end of the answer
@@ -162,20 +161,18 @@ export class RemoteRun implements RemoteAnswers {
    * polls, its query must be in the log.
    */
   begin(): void {
+    // At another server than Trino the first answer may have rows.
+    if (!isQueued(this.#attempt.firstUri)) return
     const onAnswer = (answer: RemoteAnswer, tail: RemoteTail): void => {
       this.#take(answer)
       this.#count(tail)
     }
-    this.#first = new FirstAnswers(
-      { requests: this.#requests, onAnswer, hold: this.#deps.hold },
-      this.#attempt.firstUri,
-    )
+    this.#first = new FirstAnswers({ requests: this.#requests, onAnswer }, this.#attempt.firstUri)
   }
 
   /** Stops the messages to the cluster that the client is still there. */
   stop(): void {
     clearTimeout(this.#beat)
-    this.#first?.forget()
   }
 
   async poll(asked: RemotePoll): Promise<RemotePolled> {
@@ -193,7 +190,7 @@ export class RemoteRun implements RemoteAnswers {
       if (this.#first && !asked.relayed) {
         if (!(await this.#first.areThere(asked.waitMs))) return undefined
         if (this.#first.held) return this.#passHeld(asked, page, this.#first.held)
-      } else this.#first?.forget()
+      }
       const answer = await this.#requests.take({ token: asked.token, uri: page.uri }, asked.waitMs, asked.onRead)
       if (answer === 'passed') return { kind: 'gone' }
       if (!answer) return undefined
@@ -208,7 +205,7 @@ export class RemoteRun implements RemoteAnswers {
       }
       if (!(error instanceof ClusterLost)) throw error
       if (error.reason === 'passed') {
-        if (!this.#attempt.mayHaveSent || !this.#hasNoRows(asked, page)) return { kind: 'gone' }
+        if (!this.#attempt.mayHaveSent || !this.#hasNoRows(page)) return { kind: 'gone' }
         // An earlier coordinator went on from this page, and was killed before its client knew.
         this.#settle({ kind: 'lost', error, rowsSent: false })
         return undefined
@@ -264,22 +261,17 @@ export class RemoteRun implements RemoteAnswers {
   #passHeld(
     asked: RemotePoll,
     page: RelayedPage,
-    { answer, rows, tail, next }: NonNullable<FirstAnswers['held']>,
+    { answer, tail, next }: NonNullable<FirstAnswers['held']>,
   ): RelayedQueryAnswer {
-    const rowsSent = rows !== undefined
-    this.#rowsSent ||= rowsSent
-    return {
-      ...relayedAnswer(asked, { ...answer, data: rows && asStream(rows), tail: Promise.resolve(tail) }),
-      next: { ...page, uri: next, rowsSent },
-    }
+    return { ...relayedAnswer(asked, { ...answer, tail: Promise.resolve(tail) }), next: { ...page, uri: next } }
   }
 
   /**
    * Whether the client of a read has no rows, although an earlier coordinator may have gone on from this page: the
    * first answers are fetched before the client asks for them. `queued` answers never have rows.
    */
-  #hasNoRows({ relayed }: RemotePoll, { uri, rowsSent }: RelayedPage): boolean {
-    return this.#attempt.readOnly && !rowsSent && (!relayed || uri.includes('/queued/'))
+  #hasNoRows({ uri, rowsSent }: RelayedPage): boolean {
+    return this.#attempt.readOnly && !rowsSent && isQueued(uri)
   }
 
   /** Handles a failure while rows are read. If a repeated request cannot succeed either, the attempt is lost. */
@@ -424,6 +416,11 @@ function relayedAnswer(
 }
 
 function nothing(): void {}
+
+/** Whether a page of a Trino belongs to a query that waits or is planned: it never has rows. */
+function isQueued(uri: RemoteUri): boolean {
+  return uri.includes('/queued/')
+}
 
 async function* asStream(rows: Buffer): AsyncGenerator<Buffer> {
   yield rows
