@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { AuditInfo } from '../../../src/protocol/audit/audit-info.ts'
 import { read } from '../../api/request.ts'
 import type { Column } from '../../parts/data-table.tsx'
+import { Explained } from '../../parts/explained.tsx'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
 import { countColumn, instantColumn } from '../../parts/figure-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
@@ -93,7 +94,11 @@ export function Audits() {
         Results of quipu audit verify while a coordinator wrote the log, the last anchors, and the keys that sign them.
       </Text>
       <Text fw={700} role="status">
-        {last === undefined ? 'No audit is recorded' : `Last audit: ${findingsText(last.findings)}`}
+        {last === undefined ? (
+          'No audit is recorded'
+        ) : (
+          <Explained by={EXPLANATIONS.findings}>Last audit: {findingsText(last.findings)}</Explained>
+        )}
       </Text>
       <TableSection
         title="Audits"
