@@ -179,10 +179,12 @@ it('a broken file changes nothing, and is reported, until it is mended', async (
   writeFile('third', { url: 'http://127.0.0.1:9', group: 'big' })
   await isNow('third', 'ACTIVE UNHEALTHY')
   expect(await isBroken(0)).toBe(true)
-  expect((await clusterAt(writer, 'third')).reason).toMatch(/^no_answer: .*ECONNREFUSED/)
+  // The reason is in the event, which is recorded a moment after the health is known.
+  const reasonOf = async (): Promise<string> => String((await clusterAt(writer, 'third')).reason)
+  await waitUntil('its reason is recorded', async () => /^no_answer: .*ECONNREFUSED/.test(await reasonOf()))
   rmSync(join(files, 'third.json'))
   await waitUntil('it is gone', async () => (await raw(`${writer.url}/v1/cluster/third`)).status === 404)
-  expect((await typesOf('third')).at(-1)).toBe('gone')
+  await waitUntil('its end is recorded', async () => (await typesOf('third')).at(-1) === 'gone')
 })
 
 it('the metrics have the health, the state and the checks of each cluster', async () => {
