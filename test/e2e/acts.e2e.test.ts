@@ -224,6 +224,17 @@ describe('Acts on many queries', { timeout: 300_000 }, () => {
     expect(act.problems.map(({ outcome }) => outcome)).toEqual(['refused', 'refused'])
   })
 
+  it('records the name of the error of a statement that fails again, without its values', async () => {
+    const first = await patientPost(`SELECT CAST('mozart' || 'word' AS INTEGER)`, 'again')
+    expect((await endOf(first)).error).toBeDefined()
+    const act = await carryOut('rerun', { user: 'again' }, KEY)
+    expect(act.outcomes).toEqual({ failed: 1 })
+    expect(act.problems).toMatchObject([
+      { why: expect.stringMatching(/^Query \S+ failed: INVALID_CAST_ARGUMENT$/) as unknown },
+    ])
+    expect(JSON.stringify(act)).not.toContain('mozartword')
+  })
+
   it('forgets ended queries, and without authentication only for a caller with the key', async () => {
     const forgotten = await finished(`SELECT 'to be forgotten'`, 'gone')
     const filter = { user: 'gone' }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fenced, LogUnavailable } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
+import { EngineError } from '../../shared/engine-error.ts'
 import { queryOfStream, type QueryId } from '../../shared/ids.ts'
 import type { ActKind, ActOutcome, SystemEvent } from '../system/events.ts'
 import type { SystemJournal } from '../system/system-journal.ts'
@@ -197,7 +198,8 @@ class ActRun {
         if (error instanceof Fenced) throw error
         if (!(error instanceof LogUnavailable)) {
           this.#deps.onError(queryId, error)
-          return { outcome: 'failed', why: error instanceof Error ? error.message.slice(0, 500) : String(error) }
+          // The message may contain values of the statement, and the events of the act outlive the query.
+          return { outcome: 'failed', why: error instanceof EngineError ? error.errorName : 'GENERIC_INTERNAL_ERROR' }
         }
         await sleep(PAUSE_MS, undefined, { signal: this.#signal }).catch(() => {})
       }

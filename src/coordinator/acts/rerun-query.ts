@@ -88,15 +88,18 @@ function asSent({ propertyRules, ...session }: QuerySession): QuerySession {
   return { ...session, properties: { ...Object.fromEntries(sent), ...propertyRules.overridden } }
 }
 
-/** Follows a query to its end, as its client would. */
+/**
+ * Follows a query to its end, as its client would. The reason of a failure has no message: a message may contain values
+ * of the statement, and the events of the act outlive the query.
+ */
 async function resultOf(deps: RerunDeps, queryId: QueryId): Promise<TargetResult> {
-  const failure = await followed(deps, queryId)
-  return failure === undefined
+  const errorName = await followed(deps, queryId)
+  return errorName === undefined
     ? { outcome: 'done' }
-    : { outcome: 'failed', why: `Query ${queryId} failed: ${failure}`.slice(0, 500) }
+    : { outcome: 'failed', why: `Query ${queryId} failed: ${errorName}` }
 }
 
-/** @returns the error of the query; undefined if it finished */
+/** @returns the name of the query's error; undefined if it finished */
 async function followed(deps: RerunDeps, queryId: QueryId): Promise<string | undefined> {
   const { registry, service, log } = deps
   let relayed: RelayedPage | undefined
@@ -105,22 +108,18 @@ async function followed(deps: RerunDeps, queryId: QueryId): Promise<string | und
     if (answer.kind === 'relayed') {
       if (answer.data) for await (const _ of answer.data);
       const { error } = await answer.tail
-      if (error) return textOf(error)
+      if (error) return error.errorName
       if (!answer.next) return undefined
       relayed = answer.next
       token++
       continue
     }
     if (answer.kind !== 'answer') break
-    if (answer.failure) return textOf(answer.failure)
+    if (answer.failure) return answer.failure.errorName
     if (answer.nextToken === undefined) return undefined
     token = answer.nextToken
   }
   const { state } = await readQuery(log, queryOfStream(queryId))
-  if (state.kind === 'FAILED') return textOf(state.failure)
+  if (state.kind === 'FAILED') return state.failure.errorName
   return state.kind === 'FINISHED' ? undefined : 'it is not known any more'
-}
-
-function textOf({ errorName, message }: { readonly errorName: string; readonly message: string }): string {
-  return `${errorName}: ${message}`
 }
