@@ -66,7 +66,7 @@ function as(user: string): Record<string, string> {
 async function takeSlot(): Promise<RawAnswer> {
   server.signalWorker('SIGSTOP')
   const taken = await post(server.url, 'SELECT count(*) FROM nation')
-  await waitUntil('it has its place', async () => (await countOf(taken.json, 'task.created')) === 1)
+  await waitUntil('it has its slot', async () => (await countOf(taken.json, 'task.created')) === 1)
   return taken
 }
 

@@ -5,17 +5,17 @@ import type { GroupState } from './groups/group-state.ts'
 import type { QueryUsage } from './groups/group-tree.ts'
 
 /**
- * A place in a resource group; it is given back once, later calls do nothing. It belongs to the query with the signal
- * of the request: when the signal is aborted, the place is given back by itself, even if the query has not received it
+ * A slot in a resource group; it is given back once, later calls do nothing. It belongs to the query with the signal
+ * of the request: when the signal is aborted, the slot is given back by itself, even if the query has not received it
  * yet.
  */
 export interface GroupSlot {
-  /** The group of the place. */
+  /** The group of the slot. */
   readonly group: string
   release(): void
 }
 
-/** A query that wants a place. */
+/** A query that wants a slot. */
 export interface Entrant {
   /** The group that is recorded for it. */
   readonly group: string
@@ -29,7 +29,7 @@ export interface Entrant {
   readonly signal: AbortSignal
   /** Whether an earlier coordinator accepted it: then it comes before all new queries. */
   readonly recovered: boolean
-  /** The usage of the query while it has a place. */
+  /** The usage of the query while it has a slot. */
   readonly usage: () => QueryUsage
   /** Whether an act holds the query: it waits until it is released. @default false */
   readonly held?: boolean
@@ -46,7 +46,7 @@ export interface Queued {
   reason(): string
 }
 
-/** A query that waits for a place. */
+/** A query that waits for a slot. */
 export interface Waiting {
   readonly queued: Queued
   /** Undefined once the signal is aborted. */
@@ -71,11 +71,11 @@ export interface GroupFigures {
   readonly limits: GroupLimits
 }
 
-/** Places and turns that are reserved for the queries of an earlier coordinator, until they arrive to take them. */
+/** Slots and queue positions that are reserved for the queries of an earlier coordinator until they arrive. */
 export interface Reservation {
-  /** Resolves when their number is known; a new query that found no free place for this reason waits for it. */
+  /** Resolves when their number is known; a new query that found no free slot for this reason waits for it. */
   readonly counted: Promise<void>
-  /** Expects this many queries; places are kept for them. */
+  /** Expects this many queries; slots are kept for them. */
   expect(queries: number): void
   /** Notes that one of them has arrived, or ended. */
   queryRecovered(): void
@@ -85,7 +85,7 @@ export interface Reservation {
 
 /**
  * Admission: decides which queries run and which wait. Within a group users take turns, and each user's queries keep
- * their order. One user, or one address, leaves places to others, so that their short statements do not wait for long
+ * their order. One user, or one address, leaves slots to others, so that their short statements do not wait for long
  * ones.
  */
 export interface ResourceGroups {
@@ -95,12 +95,12 @@ export interface ResourceGroups {
   reserve(): Reservation
   /** The group of a query, as text; empty where no group takes it, in which case `enter` rejects it. */
   groupOf(statement: GroupedStatement): string
-  /** Takes a place whatever the limit says: admitted queries keep theirs over a restart. */
+  /** Takes a slot whatever the limit says: admitted queries keep theirs over a restart. */
   occupy(entrant: Entrant): GroupSlot
-  /** Takes a place at once; undefined when the group is full, or is no longer the recorded one. */
+  /** Takes a slot at once; undefined when the group is full, or is no longer the recorded one. */
   tryEnter(entrant: Entrant): GroupSlot | undefined
   /**
-   * Waits for a place; undefined once the signal is aborted.
+   * Waits for a slot; undefined once the signal is aborted.
    * @throws EngineError QUERY_QUEUE_FULL; QUERY_REJECTED or INVALID_RESOURCE_GROUP where no group takes it, also in the
    * promise
    */

@@ -227,7 +227,7 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 
   /**
-   * Reads the rules again. If they changed, waiting queries get their groups anew, and running ones keep their places.
+   * Reads the rules again. If they changed, waiting queries get their groups anew, and running ones keep their slots.
    * When many wait, their groups are computed beforehand, in slices; until then the old rules are in force.
    */
   #reload(): void {

@@ -7,7 +7,7 @@ import { WaitingLine, type Line, type Waits } from './waiting-line.ts'
 /** The limit that keeps the queries of a group from running. */
 export type GroupLimit =
   | { readonly kind: 'hardConcurrencyLimit'; readonly group: string; readonly running: number; readonly limit: number }
-  /** Used CPU time leaves the group only `limit` of its places. */
+  /** Used CPU time leaves the group only `limit` of its slots. */
   | { readonly kind: 'softCpuLimit'; readonly group: string; readonly running: number; readonly limit: number }
   | { readonly kind: 'hardCpuLimit'; readonly group: string; readonly usedMillis: number; readonly limitMillis: number }
   | {
@@ -147,7 +147,7 @@ export class GroupNode<T extends Waits> {
     return this.queued < this.maxQueued
   }
 
-  /** Whether another query may wait while starts are held: places to run count as places to wait. */
+  /** Whether another query may wait while starts are held: slots to run count as slots to wait. */
   canHoldMore(): boolean {
     return this.running + this.queued < this.maxQueued + this.hardConcurrencyLimit
   }
@@ -195,7 +195,7 @@ export class GroupNode<T extends Waits> {
 }
 
 /**
- * The places of a group by its used CPU time: between the soft and the hard limit it loses places in proportion, at
+ * The slots of a group by its used CPU time: between the soft and the hard limit it loses slots in proportion, at
  * least one, and keeps at least one.
  */
 function penalized({ softCpuLimitMillis, hardCpuLimitMillis, hardConcurrencyLimit }: GroupRule, used: number): number {

@@ -170,7 +170,7 @@ export class GroupTree<T> {
     this.#refresh(group)
   }
 
-  /** Gives a place to a query that has one already, whatever the limits say. */
+  /** Gives a slot to a query that has one already, whatever the limits say. */
   occupy(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> {
     const node = this.#at(chosen)
     const ticket = this.#ticket(node, arrival)

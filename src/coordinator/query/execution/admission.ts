@@ -9,11 +9,11 @@ interface AdmissionPorts {
   /** Why an act holds the query, as an earlier coordinator left it; undefined: no act does. */
   readonly heldBefore?: string | undefined
   readonly record: Recorder['record']
-  /** Called when the query has to wait for a place. */
+  /** Called when the query has to wait for a slot. */
   readonly onWait: () => void
 }
 
-/** The query's place in its resource group, or the reason why it waits for one. */
+/** The query's slot in its resource group, or the reason why it waits for one. */
 export class Admission {
   readonly #ports: AdmissionPorts
   #slot: GroupSlot | undefined
@@ -44,14 +44,14 @@ export class Admission {
     return true
   }
 
-  /** Lets the query start again once there is a place. */
+  /** Lets the query start again once there is a slot. */
   release(): void {
     this.#heldFor = undefined
     this.#waiting?.release()
   }
 
   /**
-   * Waits for a place; QueryQueued and QueryAdmitted are recorded only when none is free at once.
+   * Waits for a slot; QueryQueued and QueryAdmitted are recorded only when none is free at once.
    * @param recovered true for a query that an earlier coordinator accepted: it goes before new ones
    * @throws EngineError QUERY_QUEUE_FULL; the signal's reason once it is aborted
    */
@@ -87,12 +87,12 @@ export class Admission {
     await record([{ type: 'AdmitQuery', data: { resourceGroup: given?.group ?? queued.group, queuedNanos } }])
   }
 
-  /** A query that had a place before a restart keeps it, whatever the limit says. */
+  /** A query that had a slot before a restart keeps it, whatever the limit says. */
   occupy(): void {
     this.#slot = this.#ports.groups.occupy(this.#entrant(true))
   }
 
-  /** Gives the place back. */
+  /** Gives the slot back. */
   leave(): void {
     this.#slot?.release()
   }

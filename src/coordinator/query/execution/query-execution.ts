@@ -30,7 +30,7 @@ import { identityOf } from '../session/session-identity.ts'
  *  beginExecution ── CreateQuery is held a little, to be batched ──────────────────────────────► recorder
  *       │
  *       ▼                    queued, admitted
- *  admission: a place ──────────────────────────────► execute-statement
+ *  admission: a slot ──────────────────────────────► execute-statement
  *       ▲                                               ├─ delegated ─────────────────────────────► remote-statement
  *       │ a write, once its client follows              ├─ query ─────────┬─ literals ────────────► coordinator-run
  *       └───────────────────────────────────────────────┤                 ├─ system tables … ─────► coordinator-run
@@ -41,7 +41,7 @@ import { identityOf } from '../session/session-identity.ts'
  *                                                       └─ write: rows by run-plan, decision, commit
  *
  *  ends:      finished with the last pages, or when the client has them │ failed, canceled
- *             then the place, the memory and the tasks are given back; running work is stopped
+ *             then the slot, the memory and the tasks are given back; running work is stopped
  *  waiters:   answers wait for the plan and for news; some statements wait for their client
  * ```
  * All parts see the query through one `RunContext`. This file puts them together and is the handle that the
