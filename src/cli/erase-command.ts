@@ -3,8 +3,8 @@ import { createInterface } from 'node:readline/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load-config.ts'
 import { checkOrder } from '../erasure/check-order.ts'
-import { carryOut, type ErasureOrder } from '../erasure/erase.ts'
-import type { ErasureResult, Remainder } from '../erasure/erasure-store.ts'
+import { carryOut, type EraseDeps, type ErasureOrder } from '../erasure/erase.ts'
+import { SubjectUnreadable, type ErasureResult, type Remainder } from '../erasure/erasure-store.ts'
 import { previewErasure, type Preview } from '../erasure/preview.ts'
 import { subjectKind, searchFor, subjectHash, subjectSchema } from '../erasure/subject.ts'
 import { verifyErasure, type Proof } from '../erasure/verify-erasure.ts'
@@ -142,11 +142,21 @@ async function erase(opened: Opened): Promise<ErasureResult> {
       async write(journal) {
         await follower.start()
         const deps = erasing.deps({ journal, projected: () => follower.reach() })
-        for (const { id } of await erasing.store.open()) await carryOut(deps, id)
+        for (const { id } of await erasing.store.open()) await continueErasure(deps, id)
         return carryOut(deps, await addErasure(erasing, flags))
       },
     },
   )
+}
+
+/** An erasure that cannot continue must not keep the others from running. */
+async function continueErasure(deps: EraseDeps, id: string): Promise<void> {
+  try {
+    await carryOut(deps, id)
+  } catch (error) {
+    if (!(error instanceof SubjectUnreadable)) throw error
+    process.stderr.write(`${error.message}\n`)
+  }
 }
 
 async function addErasure({ store, hashKey }: Erasing, { order, by }: Flags): Promise<string> {

@@ -4,7 +4,7 @@ import { queryEventSchemas } from '../coordinator/query/stream/events.ts'
 import { systemEventSchemas } from '../coordinator/system/events.ts'
 import { EngineError } from '../shared/engine-error.ts'
 import type { ErasureOrder } from './erase.ts'
-import { searchFor } from './subject.ts'
+import { searchFor, type Subject } from './subject.ts'
 
 /**
  * Refuses an order that would remove the data of nearly all events, and a reason that names what is erased.
@@ -15,11 +15,17 @@ export function checkOrder({ subject, mentions, reason }: ErasureOrder): void {
   const refuse = (why: string): never => {
     throw new EngineError('INVALID_ARGUMENTS', why)
   }
-  if (reason !== undefined && search.isIn(reason))
+  // The reason stays for ever, so a name in other letters is refused too.
+  const inSmallLetters = searchFor(smallLettersOf(subject))
+  if (reason !== undefined && (search.isIn(reason) || inSmallLetters.isIn(reason.toLowerCase())))
     refuse('The reason is recorded, so it must not contain what is to be erased')
   if ('user' in subject && !mentions) return
   if (ownWords().some((word) => search.isIn(word)))
     refuse('The text is part of a field name or of a fixed value of the events, so it would be found in all queries')
+}
+
+function smallLettersOf(subject: Subject): Subject {
+  return 'user' in subject ? { user: subject.user.toLowerCase() } : { value: subject.value.toLowerCase() }
 }
 
 let words: readonly string[] | undefined

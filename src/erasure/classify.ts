@@ -45,12 +45,18 @@ const PERSON_FIELDS = ['user', 'principal', 'originalUser', 'by'] as const
 
 function namesPerson(data: unknown, user: string): boolean {
   const { examples, filter, ...fields } = (data ?? {}) as Readonly<Record<string, unknown>>
-  const isFilteredBy = (filter as { readonly user?: unknown } | undefined)?.user === user
-  return (
-    isFilteredBy ||
-    PERSON_FIELDS.some((field) => fields[field] === user) ||
-    (Array.isArray(examples) && examples.includes(user))
+  const names = [
+    (filter as { readonly user?: unknown } | undefined)?.user,
+    ...PERSON_FIELDS.map((field) => fields[field]),
+  ]
+  return [...names, ...(Array.isArray(examples) ? (examples as readonly unknown[]) : [])].some((name) =>
+    isSameName(name, user),
   )
+}
+
+/** Compares names in the same normal form of Unicode: keyboards and files differ in it. */
+function isSameName(name: unknown, user: string): boolean {
+  return typeof name === 'string' && name.normalize('NFC') === user.normalize('NFC')
 }
 
 /** Whether the event creates a query that runs as a user, was posted by them, or was sent for them by a program. */
@@ -59,7 +65,7 @@ function isQueryOf(event: Recorded, user: string): boolean {
     const decoded = decodeQueryEvent(event)
     if (decoded?.type !== 'QueryCreated') return false
     const { session, sql } = decoded.data
-    return namesPerson(session, user) || clientApp(sql, session)?.user === user
+    return namesPerson(session, user) || isSameName(clientApp(sql, session)?.user, user)
   } catch {
     // An event that does not fit its type. It names the user, so its query is erased.
     return true

@@ -40,6 +40,8 @@ export interface EraseDeps {
   readonly isRecorded: (type: 'ErasureStarted' | 'ErasureEnded', erasureId: string) => Promise<boolean>
   /** Selects the streams that the log names as forgotten for an erasure. */
   readonly recordedOf: (streams: readonly string[], erasureId: string) => Promise<ReadonlySet<string>>
+  /** Resolves when log-ins and refusals that this process has counted are recorded, so that the search finds them. */
+  readonly flushed?: () => Promise<void>
   readonly prove: (subject: Subject, erasureId: string) => Promise<Proof>
   /** Called for each step. @throws to stop; the next writer continues */
   readonly onStep?: () => void
@@ -72,6 +74,7 @@ export async function carryOut(deps: EraseDeps, id: string): Promise<ErasureResu
     await writer.journal.record('ErasureStarted', startedOf(id, erasure.request))
   const subject = await store.subjectOf(id)
   const scope = { search: searchFor(subject), mentions: erasure.request.mentions }
+  await deps.flushed?.()
   const waiting = await forgetFound(deps, erasure, scope)
   await writer.settled()
   const proof = await deps.prove(subject, id)

@@ -58,7 +58,7 @@ export interface StoredErasure {
 }
 
 /** The subject cannot be decrypted: the cluster's secret has changed since the request. */
-class SubjectUnreadable extends QuipuError {
+export class SubjectUnreadable extends QuipuError {
   readonly retry = 'never'
 }
 

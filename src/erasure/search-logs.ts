@@ -78,6 +78,15 @@ export async function* searchLogs(
   }
 }
 
+function readable(event: Recorded): ReturnType<typeof decodeQueryEvent> {
+  try {
+    return decodeQueryEvent(event)
+  } catch {
+    // An event that does not fit its type names no pages.
+    return undefined
+  }
+}
+
 /** Searches the small result pages that an event names. A user's name in rows is data of a table, and is not searched. */
 async function findInPages(
   log: Pick<ResultPages, 'readPage'>,
@@ -86,7 +95,7 @@ async function findInPages(
 ): Promise<SubjectFinding | undefined> {
   if ('user' in search.subject || event.type !== 'ResultPagesPublished') return undefined
   if (Date.parse(event.time) < Date.now() - PAGES_KEPT_MS) return undefined
-  const published = decodeQueryEvent(event)
+  const published = readable(event)
   if (published?.type !== 'ResultPagesPublished') return undefined
   const { firstToken, pages } = published.data
   for (const [index, page] of pages.entries()) {

@@ -1,7 +1,7 @@
 import type { QueryRows } from '../events/projection.ts'
 import type { Remainder } from './erasure-store.ts'
 import { PAGES_KEPT_MS } from './search-logs.ts'
-import { PACKED, type SubjectSearch } from './subject.ts'
+import { CODED, PACKED, type SubjectSearch } from './subject.ts'
 
 /** Runs work in a read-only transaction on one connection. Its locks delay no other process for longer than one table. */
 export type TableRows = <T>(work: (query: QueryRows) => Promise<T>) => Promise<T>
@@ -19,7 +19,7 @@ interface Table {
   readonly columns: readonly string[]
 }
 
-/** Searches every column of every table of the database, also in packed texts. */
+/** Searches every column of every table of the database that Quipu may read, also in packed texts. */
 export async function searchTables(tables: TableRows, search: SubjectSearch): Promise<readonly Remainder[]> {
   const found = new Map<string, number>()
   for (const table of await tables(tablesIn)) {
@@ -45,6 +45,7 @@ async function tablesIn(query: QueryRows): Promise<readonly Table[]> {
          from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
      from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where c.relkind = 'r' and c.relpersistence <> 't' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+       and has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select')
      order by 1`,
     [],
   )
@@ -60,12 +61,12 @@ async function foundIn(query: QueryRows, { name, columns }: Table, search: Subje
   const [there] = await query('select to_regclass($1) is not null as there', [name])
   if (columns.length === 0 || there?.['there'] !== true) return 0
   let found = 0
-  const text = `concat_ws(E'\\n', ${columns.join(', ')})`
+  const text = `concat_ws(E'\\n', variadic array[${columns.join(', ')}])`
   const inBytes = search.spellings.map(escapedBytes).filter((escaped) => !search.spellings.includes(escaped))
   await query(
     `declare found no scroll cursor for select text from (select ${text} as text from ${name}) rows
-     where exists (select from unnest($1::text[]) spelling where position(spelling in text) > 0)`,
-    [[...search.spellings, ...inBytes, PACKED]],
+     where text ~ $2 or exists (select from unnest($1::text[]) spelling where position(spelling in text) > 0)`,
+    [[...search.spellings, ...inBytes, PACKED], CODED],
   )
   for (;;) {
     const rows = await query(`fetch ${ROWS} from found`, [])

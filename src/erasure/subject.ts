@@ -52,8 +52,9 @@ const JSON_LEVELS = 4
 export function searchFor(subject: Subject): SubjectSearch {
   const spellings = spellingsOf(subjectText(subject))
   const isUser = 'user' in subject
-  const isInPlain = (text: string): boolean =>
+  const contains = (text: string): boolean =>
     spellings.some((spelling) => (isUser ? hasWord(text, spelling) : text.includes(spelling)))
+  const isInPlain = (text: string): boolean => contains(text) || decodedTexts(text).some(contains)
   return {
     subject,
     spellings,
@@ -61,12 +62,15 @@ export function searchFor(subject: Subject): SubjectSearch {
   }
 }
 
-/** Spellings of a value in SQL, in JSON, in addresses, and in both normal forms of Unicode. */
+/**
+ * Spellings of a value in SQL, in JSON, in addresses, and in both normal forms of Unicode. Programs differ in which
+ * characters they replace by codes: `decodedTexts` finds the other spellings.
+ */
 function spellingsOf(value: string): readonly string[] {
   const spellings = new Set<string>()
   for (const form of [value, value.normalize('NFC'), value.normalize('NFD')]) {
     const percent = encodeURIComponent(Buffer.from(form).toString())
-    for (const quoted of [form, form.replaceAll("'", "''"), form.replaceAll('"', '""')]) {
+    for (const quoted of [form, form.replaceAll("'", "''"), form.replaceAll('"', '""'), form.replaceAll('/', '\\/')]) {
       let text = quoted
       for (let level = 0; level <= JSON_LEVELS; level++) {
         spellings.add(text)
@@ -78,7 +82,23 @@ function spellingsOf(value: string): readonly string[] {
       spellings.add(address.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()))
     }
   }
-  return [...spellings]
+  // Neither JSON nor a text in Postgres can contain the character 0 itself.
+  return [...spellings].filter((spelling) => !spelling.includes('\0'))
+}
+
+/** Matches codes of characters in addresses and in JSON. Valid in JavaScript, in Postgres and in DuckDB. */
+export const CODED = String.raw`%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}`
+const CODES_OF_JSON = /\\+u([0-9A-Fa-f]{4})/g
+const CODES_OF_ADDRESSES = /(?:%[0-9A-Fa-f]{2})+/g
+const IS_CODED = new RegExp(CODED)
+
+/** The text with codes of characters replaced by the characters, also where `+` stands for a blank. */
+function decodedTexts(text: string): readonly string[] {
+  if (!IS_CODED.test(text)) return []
+  const decoded = text
+    .replaceAll(CODES_OF_JSON, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replaceAll(CODES_OF_ADDRESSES, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
+  return decoded.includes('+') ? [decoded, decoded.replaceAll('+', ' ')] : [decoded]
 }
 
 const PART_OF_WORD = /[\p{L}\p{N}\p{M}_]/u

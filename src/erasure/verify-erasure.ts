@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -13,7 +13,7 @@ import { hasCode } from '../shared/node-error.ts'
 import type { Remainder } from './erasure-store.ts'
 import { searchLogs, type SearchedLogs } from './search-logs.ts'
 import { searchTables, type TableRows } from './search-tables.ts'
-import { PACKED, searchFor, type Subject, type SubjectSearch } from './subject.ts'
+import { CODED, PACKED, searchFor, type Subject, type SubjectSearch } from './subject.ts'
 
 /** A folder with archives, searched file by file. */
 export interface SearchedFolder {
@@ -109,21 +109,44 @@ function countRemoved(
 
 const unpack = promisify(gunzip)
 
+/** How often a folder is searched whose files are replaced during the search. */
+const MOST_SEARCHES = 5
+
 /** Searches all files below a folder, of any name: also copies that were left behind. */
 async function searchFolder({ folder, engine }: SearchedFolder, search: SubjectSearch): Promise<Remainder> {
-  let found = 0
-  for await (const path of filesBelow(folder)) {
-    if (path.endsWith('.parquet')) found += await foundInParquet(engine, path, search)
-    else if (path.endsWith('.gz')) {
-      const text = (await unpack(await readFile(path))).toString()
-      for (const line of text.split('\n')) if (search.isIn(line)) found++
-    } else if (search.isIn(await readFile(path, 'utf8'))) found++
+  for (let searches = 1; ; searches++) {
+    const found = await foundInFolder({ folder, engine }, search, searches < MOST_SEARCHES)
+    if (found !== undefined) return { location: `archive ${folder}`, found }
   }
-  return { location: `archive ${folder}`, found }
+}
+
+/** @returns undefined if a file disappeared, because another process replaces files: the search must begin again */
+async function foundInFolder(
+  { folder, engine }: SearchedFolder,
+  search: SubjectSearch,
+  mayRepeat: boolean,
+): Promise<number | undefined> {
+  let found = 0
+  if (!existsSync(folder)) return 0
+  let path = folder
+  try {
+    for await (path of filesBelow(folder)) found += await foundInFile(engine, path, search)
+    return found
+  } catch (error) {
+    if (mayRepeat && (hasCode(error, 'ENOENT') || !existsSync(path))) return undefined
+    throw error
+  }
+}
+
+async function foundInFile(engine: ParquetEngine, path: string, search: SubjectSearch): Promise<number> {
+  if (path.endsWith('.parquet')) return foundInParquet(engine, path, search)
+  if (!path.endsWith('.gz')) return search.isIn(await readFile(path, 'utf8')) ? 1 : 0
+  const text = (await unpack(await readFile(path))).toString()
+  return text.split('\n').filter((line) => search.isIn(line)).length
 }
 
 async function* filesBelow(folder: string): AsyncGenerator<string> {
-  for (const entry of await readdir(folder, { withFileTypes: true }).catch(nothingIfMissing)) {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)
     if (entry.isDirectory()) yield* filesBelow(path)
     else if (entry.isFile()) yield path
@@ -140,8 +163,8 @@ async function foundInParquet(engine: ParquetEngine, path: string, search: Subje
   let found = 0
   const rows = engine.rows(
     `select text from (select concat_ws(chr(10), *COLUMNS(*)) as text from read_parquet($1))
-     where len(list_filter($2::varchar[], lambda spelling: contains(text, spelling))) > 0`,
-    [path, [...search.spellings, PACKED]],
+     where regexp_matches(text, $3) or len(list_filter($2::varchar[], lambda spelling: contains(text, spelling))) > 0`,
+    [path, [...search.spellings, PACKED], CODED],
   )
   for await (const part of rows) for (const [row] of part) if (search.isIn(String(row))) found++
   return found

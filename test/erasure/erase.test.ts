@@ -403,3 +403,25 @@ it('The events and the table of an erasure do not contain the value', async () =
   await carryOut(depsOf(), id)
   expect(await bed.query(`select id from quipu_log.erasures where sealed is null`)).toEqual([{ id }])
 })
+
+it('An erasure finds spellings of programs, also in read models and archives', async () => {
+  const person = 'éva lund'
+  await query(0, { user: 'service', sql: String.raw`/* {"app": "dbt", "user": "\u00e9va lund"} */ SELECT 1` })
+  await query(1, { user: 'service', sql: `SELECT 1 /* app='shop',user='%C3%A9va%20lund' */` })
+  await query(2, { user: person.normalize('NFD') })
+  await query(3, { user: 'bob' })
+  await projected()
+  await archiveRows()
+  expect(await erase({ user: person })).toMatchObject({ queries: 3, waiting: [], remains: [] })
+  expect(await erase({ value: 'no such\u0000value' })).toMatchObject({ queries: 0, remains: [] })
+})
+
+it('The proof searches tables of any width', async () => {
+  const columns = Array.from({ length: 120 }, (_, index) => `c${index} text`)
+  await bed.query(`create table wide (${columns.join(', ')})`)
+  await bed.query(`insert into wide (c0, c119) values (null, '${VALUE}')`)
+  const { remains } = await erase({ value: VALUE })
+  expect(remains.map(({ location, found }) => ({ location, found }))).toEqual([
+    { location: expect.stringContaining('wide'), found: 1 },
+  ])
+})

@@ -13,6 +13,12 @@ it.each([
   ['in an address', `https://x/?q=${encodeURIComponent(`O'Brien "Eva" \\ é@example.com`)}`],
   ['in another normal form', `O'Brien "Eva" \\ é@example.com`.normalize('NFD')],
   [
+    'in JSON of a program that replaces all but ASCII',
+    `{"sql":"/* {\\"user\\": \\"O'Brien \\\\\\"Eva\\\\\\" \\\\\\\\ \\\\u00e9@example.com\\"} */"}`,
+  ],
+  ['in an address with more codes', `user='O%27Brien%20%22Eva%22%20%5C%20%C3%A9%40example%2Ecom'`],
+  ['in an address with fewer codes', `https://x/?q=O'Brien+"Eva"+%5C+%c3%a9@example.com`],
+  [
     'in packed data',
     `{"data":"${gzipSync(JSON.stringify({ sql: `O'Brien "Eva" \\ é@example.com` })).toString('base64')}"}`,
   ],
@@ -75,3 +81,21 @@ it('an order whose reason names the subject is refused', () => {
   const order = { subject: { value: 'eva.lund@example.com' }, mentions: false, reason: 'for eva.lund@example.com' }
   expect(() => checkOrder(order)).toThrow('The reason is recorded')
 })
+
+it('a search for a user finds them behind and in codes of characters', () => {
+  expect(searchFor({ user: 'eva' }).isIn(`user='x%20eva'`)).toBe(true)
+  expect(searchFor({ user: 'éva' }).isIn(String.raw`{"user": "\u00e9va"}`)).toBe(true)
+  expect(searchFor({ user: 'eva' }).isIn('x%C3%A9eva')).toBe(false)
+})
+
+it('a search finds an address with the slashes of PHP', () => {
+  expect(searchFor({ value: 'https://x.example/eva' }).isIn(String.raw`{"url":"https:\/\/x.example\/eva"}`)).toBe(true)
+})
+
+it.each(['asked by Eva.Lund@Example.com', 'eva.lund%40example.com', 'EVA.LUND@EXAMPLE.COM'])(
+  'the reason cannot be %s',
+  (reason) => {
+    const subject = { value: 'eva.lund@Example.com' }
+    expect(() => checkOrder({ subject, mentions: false, reason })).toThrow('must not contain')
+  },
+)

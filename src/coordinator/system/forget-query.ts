@@ -1,6 +1,6 @@
 import type { QueryId } from '../../shared/ids.ts'
 import type { DataForgetter, StreamReader } from '../../events/event-log.ts'
-import { readQuery } from '../query/stream/read-query.ts'
+import { foldReadable } from '../query/stream/read-query.ts'
 import type { TaskRecord } from '../query/stream/state.ts'
 import type { SystemJournal } from './system-journal.ts'
 
@@ -49,7 +49,7 @@ export async function forgetWholeQuery(
   administrator: ForgetBy,
 ): Promise<ForgetOutcome> {
   // Read the tasks now: after forgetting, they are not known any more.
-  const { state } = await readQuery(history, queryId)
+  const { state } = await foldReadable(history, queryId)
   const outcome = await forgetQuery({ log, journal }, queryId, administrator)
   if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
   return outcome

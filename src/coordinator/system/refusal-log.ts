@@ -42,6 +42,12 @@ export interface RefusalLog {
   stop(): Promise<void>
 }
 
+/** The log of the process that writes the events. */
+export interface WrittenRefusals extends RefusalLog {
+  /** Resolves when everything that was counted so far is recorded. */
+  flushed(): Promise<void>
+}
+
 /** An attempt of a user that is recorded. */
 export type Sighting =
   | { readonly type: 'AuthenticationFailed'; readonly data: RefusedIdentity }
@@ -79,7 +85,7 @@ const MINUTE_MS = 60_000
  * Makes the log. The first sighting of a name in a minute is written at once, so that no crash hides it; the others at
  * the end of the minute.
  */
-export function createRefusalLog(journal: SightingJournal, clock: Clock): RefusalLog {
+export function createRefusalLog(journal: SightingJournal, clock: Clock): WrittenRefusals {
   let counted = emptyCounts()
   let minute = minuteOf(clock.now())
 
@@ -136,15 +142,20 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
   }, 1000)
   timer.unref()
 
+  async function flushed(): Promise<void> {
+    flush()
+    await journal.settled()
+  }
+
   return {
+    flushed,
     authenticationFailed: (data) => take(bounded({ type: 'AuthenticationFailed', data }), 1),
     accessDenied: (data) => take(bounded({ type: 'AccessDenied', data }), 1),
     loggedIn: (data) => take(bounded({ type: 'LoggedIn', data }), 1),
     sighted: (sighting, count) => take(bounded(sighting), count),
     async stop() {
       clearInterval(timer)
-      flush()
-      await journal.settled()
+      await flushed()
     },
   }
 }

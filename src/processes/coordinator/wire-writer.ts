@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createQueryRegistry } from '../../coordinator/query/registry/query-registry.ts'
 import { createQueryRetention, pagesNeededSince } from '../../coordinator/query/registry/query-retention.ts'
-import { readQuery } from '../../coordinator/query/stream/read-query.ts'
+import { foldReadable } from '../../coordinator/query/stream/read-query.ts'
 import { forgetQuery } from '../../coordinator/system/forget-query.ts'
 import { createFileRecord } from '../../coordinator/system/file-record.ts'
 import { sendLastSpans } from '../../coordinator/query/telemetry/last-spans.ts'
@@ -167,7 +167,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     journal,
   })
   const remove = removerOf({ registry, cleaner: workers.cleaner })
-  const erasures = erasuresOf(parts, { journal, caughtUp, history, remove })
+  const erasures = erasuresOf(parts, { journal, refusals, caughtUp, history, remove })
   const { forget: forgetArchived } = archivingQueries
   const prepare = prepareOf(base, queries)
   const acts = wireActs({ base, history, registry, queries, journal, projection, prepare, remove, forgetArchived })
@@ -337,20 +337,24 @@ function upgradingOf({ base }: WriterParts, journal: Auditing['journal'], caught
 
 interface ErasuresNeed {
   readonly journal: Auditing['journal']
+  readonly refusals: Auditing['refusals']
   readonly caughtUp: Promise<void>
   readonly history: StreamReader
   readonly remove: WriterDuties['remove']
 }
 
-function erasuresOf({ base, projection }: WriterParts, { journal, caughtUp, history, remove }: ErasuresNeed): Erasures {
+function erasuresOf({ base, projection }: WriterParts, need: ErasuresNeed): Erasures {
+  const { journal, refusals, caughtUp, history, remove } = need
   const { config, connection, log, secret, telemetry } = base
   const { logger, meters } = telemetry
   return startErasures({
     erasing: openErasing({ config, connection, log, secret }),
     writer: {
       journal,
+      flushed: () => refusals.flushed(),
       async forgetQuery(queryId, administrator, erasure) {
-        const { state } = await readQuery(history, queryId)
+        // An event that this version cannot read must not keep the query from being erased.
+        const { state } = await foldReadable(history, queryId)
         const outcome = await forgetQuery({ log, journal }, queryId, administrator, erasure)
         if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
         return outcome

@@ -51,6 +51,8 @@ export interface ErasingWriter extends Partial<Pick<ErasureWriter, 'forgetQuery'
   /** Resolves when the read models have all events of the log. */
   readonly projected: () => Promise<void>
   readonly onStep?: () => void
+  /** Resolves when log-ins and refusals that this process has counted are recorded. */
+  readonly flushed?: () => Promise<void>
 }
 
 /** Makes the parts of erasures. They have connections of their own, because a search of all tables takes long. */
@@ -136,11 +138,12 @@ interface Opened {
 
 function depsOf(parts: ErasingParts, { pool, read, logs, writer }: Opened): EraseDeps {
   const { log } = parts
-  const { journal, projected, onStep } = writer
+  const { journal, projected, onStep, flushed } = writer
   return {
     logs,
     store: new ErasureStore(read, deriveKey(parts.secret, 'erasures')),
     ...(onStep && { onStep }),
+    ...(flushed && { flushed }),
     writer: {
       journal,
       forgetQuery:

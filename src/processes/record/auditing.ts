@@ -2,7 +2,7 @@ import type { Config } from '../../config/load-config.ts'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { startAnchorer, type Anchorer } from '../../coordinator/system/anchorer.ts'
 import type { FileVersion } from '../../coordinator/system/file-record.ts'
-import { createRefusalLog, type RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import { createRefusalLog, type WrittenRefusals } from '../../coordinator/system/refusal-log.ts'
 import { createSystemJournal, type SystemJournal } from '../../coordinator/system/system-journal.ts'
 import {
   createKeyRegistrar,
@@ -44,7 +44,7 @@ export interface AuditingParts {
 /** The reports of this coordinator about itself, in the log and elsewhere. */
 export interface Auditing {
   readonly journal: SystemJournal
-  readonly refusals: RefusalLog
+  readonly refusals: WrittenRefusals
   /**
    * Takes the anchor key of a following coordinator.
    * @returns the key of this coordinator; undefined if the other coordinator has not proved that it belongs to the

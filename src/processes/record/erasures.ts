@@ -153,6 +153,9 @@ export function startErasures(parts: ErasuresParts): Erasures {
       const id = randomUUID()
       running = id
       try {
+        // An erasure of an earlier writer that this one has not continued yet.
+        const [earlier] = (await store.open()).filter((one) => !failures.has(one.id))
+        if (earlier) throw new ErasureBusy(earlier.id)
         await store.add(id, subject, {
           kind: subjectKind(subject),
           subject: subjectHash(subject, erasing.hashKey),
@@ -161,7 +164,7 @@ export function startErasures(parts: ErasuresParts): Erasures {
           ...administrator,
         })
       } catch (error) {
-        running = undefined
+        if (running === id) running = undefined
         throw error
       }
       void run(id)

@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { recordDenials } from '../../../src/coordinator/system/recorded-rights.ts'
-import { createRefusalLog, type RefusalLog, type SightingJournal } from '../../../src/coordinator/system/refusal-log.ts'
+import {
+  createRefusalLog,
+  type SightingJournal,
+  type WrittenRefusals,
+} from '../../../src/coordinator/system/refusal-log.ts'
 import { authorizeBy, type Identity } from '../../../src/security/authorization.ts'
 import type { QueryId } from '../../../src/shared/ids.ts'
 
@@ -16,7 +20,7 @@ const MINUTE = '2026-03-02T10:00:00.000Z'
 const clock = { now: () => Date.parse(MINUTE), monotonicMs: () => 0 }
 const queryId = (number: number): QueryId => `20260302_100000_${String(number).padStart(5, '0')}_00001` as QueryId
 
-let refusals: RefusalLog
+let refusals: WrittenRefusals
 beforeEach(() => {
   vi.useFakeTimers()
   reported.length = 0
@@ -25,6 +29,13 @@ beforeEach(() => {
 afterEach(async () => {
   await refusals.stop()
   vi.useRealTimers()
+})
+
+it('the refusal log records its counts before the minute ends if a caller asks', async () => {
+  const logIn = { user: 'eva', principal: 'eva', method: 'password' as const, groups: [] }
+  for (let times = 0; times < 3; times++) refusals.loggedIn(logIn)
+  await refusals.flushed()
+  expect(reported.map(({ data }) => data['count'])).toEqual([1, 2])
 })
 
 describe('The log of denied access', () => {
