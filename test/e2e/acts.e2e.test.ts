@@ -233,6 +233,9 @@ describe('Acts on many queries', { timeout: 300_000 }, () => {
       { why: expect.stringMatching(/^Query \S+ failed: INVALID_CAST_ARGUMENT$/) as unknown },
     ])
     expect(JSON.stringify(act)).not.toContain('mozartword')
+    const { text } = await raw(`${server.url}/metrics`)
+    expect(text).toMatch(/^quipu_acts_total\{act="rerun"\} [1-9]/m)
+    expect(text).toMatch(/^quipu_act_queries_total\{act="rerun",outcome="failed"\} [1-9]/m)
   })
 
   it('forgets ended queries, and without authentication only for a caller with the key', async () => {

@@ -172,6 +172,8 @@ const OF_FAULTS = new Set([
   'quipu_archive_records_total',
   'quipu_archive_rounds_total',
   'quipu_erasures_total',
+  'quipu_acts_total',
+  'quipu_act_queries_total',
   'quipu_audit_findings_total',
   'quipu_audit_verified_timestamp_seconds',
   'quipu_postgres_errors_total',

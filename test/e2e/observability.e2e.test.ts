@@ -256,6 +256,7 @@ const WITHOUT_DATA = new Set([
   'cost: Running at clusters',
   'queues: Wait, 95th percentile',
   'queues: Rejected statements',
+  'queues: Acts on many queries',
   'workers: Workers lost, 1 h',
   // Only a server that erased something has these.
   'log: Erasures, 1 h',

@@ -211,6 +211,16 @@ describe('The erasure of a value', () => {
       ),
     )
     await journal.record('AccessDenied', { user: 'bob', action: 'view', object: VALUE, count: 1, minute })
+    await journal.record('ActStarted', {
+      actId: 'an-act',
+      act: 'kill',
+      by: 'root',
+      reason: `asked by ${VALUE}`,
+      filter: { q: VALUE },
+      before: '2026-01-01T00:00:00.000Z',
+      matched: 0,
+      queries: [],
+    })
     await projected()
     expect(await leaksInEvents()).not.toEqual([])
     expect(leakingFiles().map((path) => path.slice(path.lastIndexOf('.')))).toEqual(
@@ -220,12 +230,12 @@ describe('The erasure of a value', () => {
     const scope = { search: searchFor({ value: VALUE }), mentions: false }
     expect(await previewErasure(erasing.logs, scope)).toEqual({
       queries: 7,
-      records: { AccessDenied: 1 },
+      records: { AccessDenied: 1, ActStarted: 1 },
       kept: {},
       mentions: 0,
     })
     const result = await erase({ value: VALUE })
-    expect(result).toMatchObject({ queries: 7, records: 1, waiting: [], remains: [] })
+    expect(result).toMatchObject({ queries: 7, records: 2, waiting: [], remains: [] })
     expect(result.searched).toBeGreaterThan(20)
     await runner.stop()
     expect(await leaksInEvents()).toEqual([])
@@ -241,7 +251,7 @@ describe('The erasure of a value', () => {
     const [started] = await eventsOf('ErasureStarted')
     expect(started?.data).toMatchObject({ kind: 'value', reason: 'Article 17', by: 'officer' })
     expect((await eventsOf('ErasureEnded')).map(({ data }) => data)).toMatchObject([
-      { queries: 7, records: 1, remains: [] },
+      { queries: 7, records: 2, remains: [] },
     ])
   })
 })

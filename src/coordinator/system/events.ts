@@ -480,6 +480,9 @@ const PERSONAL: ReadonlySet<string> = new Set<SystemEventType>([
   'ReplayStarted',
   'ReplayProgressed',
   'ReplayEnded',
+  'ActStarted',
+  'ActProgressed',
+  'ActEnded',
   'FileKept',
 ])
 
