@@ -8,6 +8,7 @@ import { createPostgresEventLog } from '../../src/events/postgres/postgres-event
 import { systemClock } from '../../src/shared/clock.ts'
 import { spawnQuipu, waitUntil } from '../support/quipu-process.ts'
 import {
+  CLUSTER_SECRET,
   rolesOf,
   startStandbyCluster,
   writes,
@@ -33,7 +34,10 @@ async function count(text: string): Promise<number> {
 }
 
 const verify = ({ dataDir }: Pick<ClusterNode, 'dataDir'>, ...args: string[]) =>
-  spawnQuipu(['audit', 'verify', '--data-dir', dataDir, '--database-url', cluster.databaseUrl, ...args]).exit
+  spawnQuipu(['audit', 'verify', '--data-dir', dataDir, '--database-url', cluster.databaseUrl, ...args], {
+    // The writer records the audit for a caller with the key.
+    env: { QUIPU_SHARED_SECRET: CLUSTER_SECRET },
+  }).exit
 
 it(
   'audit verify finds nothing at either coordinator after a take-over, and reports an unknown key',
