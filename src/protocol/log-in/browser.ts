@@ -35,7 +35,7 @@ export function sessionCookieOf(request: IncomingMessage): string | undefined {
 }
 
 /** Paths that the page requests. */
-const OF_PAGE = /^\/(?:ui|v1\/(?:query|statement|node|cluster|status|events|audit|resourceGroupState))(?:\/|$)/
+const OF_PAGE = /^\/(?:ui|v1\/(?:query|statement|node|cluster|status|events|audit|act|resourceGroupState))(?:\/|$)/
 
 /**
  * The cookie of the page, where the page itself sent the request. A browser also sends it with requests of pages of the

@@ -14,6 +14,7 @@ const asked = new Set(
 
 it('the session cookie is accepted for exactly the resources that the page requests', () => {
   expect([...asked].sort()).toEqual([
+    '/v1/act',
     '/v1/audit',
     '/v1/cluster',
     '/v1/events',
