@@ -7,11 +7,6 @@ import { remoteAddressOf } from '../edge/client-connection.ts'
 
 /** A body up to this size is sent as one chunk. A larger one is sent in parts, or by gzip. */
 const SMALL_BYTES = 64 * 1024
-/**
- * A body whose client reads slowly waits at more bytes than this. Below it, parts that arrive together are sent together:
- * each write to the connection costs more time than the copying of its bytes.
- */
-const MOST_UNSENT_BYTES = 256 * 1024
 
 /** Sends a whole body, chunked; gzip for large bodies to clients on other machines. */
 export function sendAnswer(
@@ -86,7 +81,7 @@ async function sendRest(
   let bytes = 0
   try {
     for (;;) {
-      if (body.writableNeedDrain && body.writableLength > MOST_UNSENT_BYTES) await drained(body, response)
+      if (body.writableNeedDrain) await drained(body, response)
       if (response.destroyed) break
       const part = await source.next()
       if (part.done) {
