@@ -25,7 +25,6 @@ function answerOf(parts: readonly string[], type = 'varchar(4)'): RemoteAnswer {
     head: { id: 'r', columns: [{ name: 'Query Plan', type, typeSignature }] },
     headers: [],
     data: parts.length > 0 ? data() : undefined,
-    isWhole: true,
     tail: Promise.resolve({ stats: {}, warnings: [], rowsBytes: 4 }),
   }
 }

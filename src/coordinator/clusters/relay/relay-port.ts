@@ -83,8 +83,6 @@ export interface RemoteAnswer {
    * read once. It throws ClusterLost when the answer breaks off. A reader that stops early closes the connection.
    */
   readonly data: AsyncIterable<Buffer> | undefined
-  /** Whether the whole answer is in memory, because its rows are few. */
-  readonly isWhole: boolean
   /** Resolves once the answer has been read to its end; rejects when it breaks off or its reader stops early. */
   readonly tail: Promise<RemoteTail>
 }

@@ -49,12 +49,12 @@ export async function readRemoteAnswer(source: AnswerSource): Promise<RemoteAnsw
       const whole = parseJson(reader.whole())
       const tail = tailOf(source, whole, 0)
       counted.release()
-      return { head: headOf(source, whole), headers, data: undefined, isWhole: true, tail: Promise.resolve(tail) }
+      return { head: headOf(source, whole), headers, data: undefined, tail: Promise.resolve(tail) }
     }
     const head = headOf(source, parseJson(reader.head()))
     const rows = new RowsOfAnswer(source, { first, counted, headBytes: reader.bytes })
     await rows.readAhead()
-    return { head, headers, data: rows, isWhole: rows.isWhole, tail: rows.tail }
+    return { head, headers, data: rows, tail: rows.tail }
   } catch (error) {
     counted.release()
     source.close()
@@ -107,11 +107,6 @@ class RowsOfAnswer implements AsyncIterable<Buffer> {
 
   get tail(): Promise<RemoteTail> {
     return this.#tail.promise
-  }
-
-  /** Whether the answer has been read to its end. */
-  get isWhole(): boolean {
-    return this.#ended
   }
 
   async readAhead(): Promise<void> {

@@ -7,14 +7,13 @@ const EMPTY_MS = 500
 
 export interface FirstAnswersDeps {
   readonly requests: Pick<SingleFetch<{ readonly token: number; readonly uri: RemoteUri }>, 'takeAhead'>
-  /** Called with each answer that was fetched, and with its members. */
+  /** Called with each answer that was fetched, and with the members behind its rows. */
   readonly onAnswer: (answer: RemoteAnswer, tail: RemoteTail) => void
 }
 
-/** The answer to the client's first request, and the page of the second one. */
-interface HeldAnswer {
+/** The answer to the client's first request, which has no rows, and the address for the second request. */
+export interface HeldAnswer {
   readonly answer: RemoteAnswer
-  readonly tail: RemoteTail
   readonly next: RemoteUri
 }
 
@@ -37,7 +36,7 @@ export class FirstAnswers {
   constructor(deps: FirstAnswersDeps, firstUri: RemoteUri) {
     this.#deps = deps
     this.#done = this.#fetch(firstUri)
-    // Reported to the client's request.
+    // `areThere` reports the error to the client's request.
     this.#done.catch(() => {})
   }
 
@@ -46,7 +45,10 @@ export class FirstAnswers {
     return this.#held
   }
 
-  /** Whether the answers are there within the time. After that, `held` stays. */
+  /**
+   * Waits until the first answers have been fetched.
+   * @returns whether they were fetched within the time; `held` does not change after that
+   */
   areThere(waitMs: number): Promise<boolean> {
     return settlesWithin(this.#done, waitMs)
   }
@@ -60,7 +62,7 @@ export class FirstAnswers {
       const next = answer?.head.nextUri
       if (!answer || next === undefined) return
       const tail = await answer.tail
-      this.#held = { answer, tail, next }
+      this.#held = { answer, next }
       this.#deps.onAnswer(answer, tail)
       uri = next
     }

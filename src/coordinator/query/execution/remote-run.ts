@@ -20,7 +20,7 @@ import { SingleFetch } from '../../clusters/relay/single-fetch.ts'
 import type { RelayedQueryAnswer, RemoteAnswers, RemotePoll, RemotePolled } from '../registry/remote-answers.ts'
 import type { PageMemory } from '../results/page-memory.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
-import { FirstAnswers } from './first-answers.ts'
+import { FirstAnswers, type HeldAnswer } from './first-answers.ts'
 import type { RelayedWork } from './remote-stats.ts'
 
 /** The end of one attempt at a cluster. */
@@ -71,7 +71,8 @@ export interface RemoteAttempt {
 
 /**
  * Passes the answers of a cluster on to the client of a delegated statement. Each poll of the client is one request at
- * the cluster, except for the first answers of a read (see `FirstAnswers`). This object reads no rows ahead, because Trino forgets page n when page n+1 is requested.
+ * the cluster, except for the first answers of a read (see `FirstAnswers`). This object reads no rows ahead, because
+ * Trino forgets page n when page n+1 is requested.
  *
  *     poll ─► fetch ─┬─ has nextUri ─► the answer, streamed ─► the client's next poll
  *                    ├─ is the last ─► `outcome` ─► the end is recorded ─► the end of the answer
@@ -157,8 +158,8 @@ export class RemoteRun implements RemoteAnswers {
   }
 
   /**
-   * Begins to fetch the first answers of a read, before its client asks for them. Before this object is registered for
-   * polls, its query must be in the log.
+   * Begins to fetch the first answers of a read, before its client asks for them. The caller must not let clients poll
+   * this object before the log has the beginning of the attempt.
    */
   begin(): void {
     // At another server than Trino the first answer may have rows.
@@ -258,12 +259,8 @@ export class RemoteRun implements RemoteAnswers {
   }
 
   /** Passes an answer on that was fetched before the client asked for it. */
-  #passHeld(
-    asked: RemotePoll,
-    page: RelayedPage,
-    { answer, tail, next }: NonNullable<FirstAnswers['held']>,
-  ): RelayedQueryAnswer {
-    return { ...relayedAnswer(asked, { ...answer, tail: Promise.resolve(tail) }), next: { ...page, uri: next } }
+  #passHeld(asked: RemotePoll, page: RelayedPage, { answer, next }: HeldAnswer): RelayedQueryAnswer {
+    return { ...relayedAnswer(asked, answer), next: { ...page, uri: next } }
   }
 
   /**
@@ -399,10 +396,7 @@ const MOST_CANCEL_MS = 5_000
 const MOST_HELD_BYTES = 64 * 1024
 
 /** An answer of the cluster without an address that follows. */
-function relayedAnswer(
-  { query }: RemotePoll,
-  { head, headers, data, tail }: Omit<RemoteAnswer, 'isWhole'>,
-): RelayedQueryAnswer {
+function relayedAnswer({ query }: RemotePoll, { head, headers, data, tail }: RemoteAnswer): RelayedQueryAnswer {
   return {
     kind: 'relayed',
     query,

@@ -17,7 +17,6 @@ async function answered(chunks: readonly Buffer[] | undefined, mostRows = 1_000_
       head: { id: 'remote' },
       headers: [],
       data: chunks && data(),
-      isWhole: true,
       tail: Promise.resolve({ stats: {}, warnings: [], rowsBytes: 0 }),
     }),
     cancel: async (_cluster, uri) => void canceled.push(uri),

@@ -84,7 +84,6 @@ function answerOf(step: Step, at: number): RemoteAnswer {
     },
     headers: [],
     data: step === 'fails' || step === 'empty' ? undefined : rows(),
-    isWhole: true,
     tail: Promise.resolve(tail),
   }
 }
@@ -276,7 +275,7 @@ function openAnswers({ last = Infinity, partBytes = 0 } = {}) {
       }),
     }
     const nextUri = at === last ? {} : { nextUri: `/v1/statement/executing/remote/${at + 1}` as RemoteUri }
-    return { head: { id: 'remote', ...nextUri }, headers: [], data, isWhole: false, tail: tail.promise }
+    return { head: { id: 'remote', ...nextUri }, headers: [], data, tail: tail.promise }
   }
   return state
 }
