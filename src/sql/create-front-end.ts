@@ -404,7 +404,6 @@ async function analyzeExplain(
   const planType = options.flatMap((option) => (option.kind === 'ExplainType' ? [option.type] : []))[0] ?? 'DISTRIBUTED'
   const asked: StatementInput = planType === 'VALIDATE' ? { ...input, unplanned: true } : input
   const statement = await bindTree(asked, explain.statement, parameters)
-  const explained = executedTree(explain.statement, parameters)
   const format = options.flatMap((option) => (option.kind === 'ExplainFormat' ? [option.format] : []))[0]
   return {
     kind: 'explain',
@@ -414,7 +413,9 @@ async function analyzeExplain(
     planType,
     format: format ?? (planType === 'IO' ? 'JSON' : 'TEXT'),
     statement,
-    ...(statement.queryType === 'DATA_DEFINITION' && { definition: explainedDefinition(explained) }),
+    ...(statement.queryType === 'DATA_DEFINITION' && {
+      definition: explainedDefinition(executedTree(explain.statement, parameters)),
+    }),
     columns: [
       planType === 'VALIDATE' ? resultColumn('Valid', BOOLEAN, session) : resultColumn('Query Plan', VARCHAR, session),
     ],
