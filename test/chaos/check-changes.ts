@@ -68,7 +68,7 @@ interface Ending {
 /** The effect of a change in the model: the number of changed rows, or the name of Trino's error. */
 type Effect = { readonly count: number | undefined; readonly changesNothing?: boolean } | { readonly error: string }
 
-/** Follows the name of a materialized view: the table in the model that says that the view exists. */
+/** The model has a table with this suffix for each materialized view that exists. */
 const DEFINED = '_defined'
 
 const MOST_STATES = 64

@@ -126,7 +126,7 @@ function needsOrder(write: Write): boolean {
   return write.kind === 'change' && (write.change.operation === 'REFRESH' || write.change.operation === 'CREATE VIEW')
 }
 
-/** Whether the statement decides which tables later statements find: they look for them before the guard. */
+/** Whether the statement changes which tables exist. Later statements look for tables before the guard orders them. */
 function changesNames(write: Write): boolean {
   return write.kind === 'change' && ['CREATE', 'RENAME', 'DROP'].includes(write.change.operation)
 }

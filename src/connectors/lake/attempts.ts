@@ -47,7 +47,7 @@ export function createAttempts(folders: LakeFolders, inspect: AskFiles): Written
     async openAttempt(target, attempt) {
       const table = await tableFolder(target)
       const folder = attemptFolder(table, target, attempt)
-      // A table with versions has a durable folder.
+      // The first version of a table has made its folder durable.
       if (target.baseVersion === 0) await makeFolder(table)
       await rm(folder, { recursive: true, force: true })
       await makeFoldersLike(table, folder)

@@ -50,7 +50,7 @@ export class ChangeTargets {
    */
   async resolve(change: TableChange, begun?: WriteTarget): Promise<ResolvedTarget> {
     if (!('table' in change)) return { resolved: await this.#resolveSchema(change) }
-    // Both at once list the same folders once.
+    // At the same time, so that the two calls share one listing of each folder.
     const [isSchema, object] = await Promise.all([
       this.#folders.isSchema(change.schema),
       this.#folders.find(change.schema, change.table),
@@ -157,7 +157,7 @@ export class ChangeTargets {
         return { baseVersion: newest, ...id, columns: [] }
       case 'expireVersions':
         checkRetention(change, this.#deps.leastRetentionMillis ?? WEEK_MS)
-        // Its first manifest would fix the list of its files.
+        // The first manifest of a table fixes the list of its files, so this change must not write it.
         if (!content) throw new EngineError('NOT_SUPPORTED', `Table '${this.nameOf(change)}' has no versions: Quipu has not changed it`) // prettier-ignore
         return { baseVersion: newest, ...id, columns: [] }
       case 'changeRows':

@@ -24,7 +24,7 @@ export function checkRetention({ retention }: ExpireVersions, leastMillis: numbe
 }
 
 /**
- * Until when a version must have been the newest one so that it can still be read, milliseconds since the epoch.
+ * A version can be read if the next one was made at this instant or later, milliseconds since the epoch.
  * @param content the newest version of the table
  * @param keptMillis how long the catalog keeps versions
  */

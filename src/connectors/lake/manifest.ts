@@ -125,9 +125,9 @@ const tableSchema = z.object({
   /** Set by EXECUTE expire_snapshots. Milliseconds since the epoch. */
   expired: z
     .object({
-      /** Versions that were replaced before cannot be read any more. */
+      /** Versions that were replaced before this instant cannot be read any more. */
       before: z.number(),
-      /** When this was decided: a query that began earlier may still read them. */
+      /** When the statement was committed. A query that began earlier may still read these versions. */
       at: z.number(),
     })
     .optional(),

@@ -219,9 +219,8 @@ async function* eachVersion(
 }
 
 /**
- * Whether a version is kept. A query that begins within `keptMillis` after the next version was made may read a version,
- * unless EXECUTE expire_snapshots ended this earlier. The sweep keeps the version until neither an open query nor a new
- * query may read it.
+ * Whether a version is kept: an open query or a new query may read it. A query may read a version if it begins within
+ * `keptMillis` after the next version was made, unless EXECUTE expire_snapshots has ended this earlier.
  * @param replacedAt when the next version was made, milliseconds since the epoch; Infinity for the newest version
  */
 function isKept(
@@ -230,10 +229,10 @@ function isKept(
   { now, oldestOpenQuery = Infinity, keptMillis }: LakeSweep,
 ): boolean {
   if (replacedAt < Math.min(now, oldestOpenQuery) - keptMillis - CLOCKS_MILLIS) return false
-  const expired = newest.kind === 'table' ? newest.expired : undefined
+  if (newest.kind !== 'table' || !newest.expired) return true
   // A chain also has versions of tables that had the name before.
-  if (!expired || newest.kind !== 'table' || content.kind !== 'table' || content.id !== newest.id) return true
-  return replacedAt >= expired.before || oldestOpenQuery <= expired.at + CLOCKS_MILLIS
+  if (content.kind !== 'table' || content.id !== newest.id) return true
+  return replacedAt >= newest.expired.before || oldestOpenQuery <= newest.expired.at + CLOCKS_MILLIS
 }
 
 /** The files that Quipu wrote, relative to the location. */

@@ -70,7 +70,7 @@ export function relativeFolder({ location, folder }: Chain): string {
 /**
  * Creates a version, unless it exists. The file is written under another name, made durable, and then linked to its own
  * name. `link` fails if the name exists, so a version is complete or does not exist.
- * @param isFirst whether the folder may have no versions yet: a version in it has made the folders durable
+ * @param isFirst whether the folder may have no versions yet. The first version also makes its folders durable
  * @returns false when another committer has created the version
  */
 export async function createVersion(

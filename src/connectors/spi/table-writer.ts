@@ -33,8 +33,8 @@ export interface ChangeCommits {
    * Checks that the change can be made now and resolves it; has no effect. `queryId` names the folders of the attempts.
    * @param analyzed for a change with rows of an existing table: the table as the rows were analyzed for it
    * @throws EngineError SCHEMA_NOT_FOUND, SCHEMA_ALREADY_EXISTS, SCHEMA_NOT_EMPTY, TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS,
-   *   COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, NOT_SUPPORTED, INVALID_PROCEDURE_ARGUMENT; TRANSACTION_CONFLICT with retry 'anew' when the rows do
-   *   not fit the table that has the name now: the statement can be analyzed again
+   *   COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, NOT_SUPPORTED, INVALID_PROCEDURE_ARGUMENT; TRANSACTION_CONFLICT with
+   *   retry 'anew' when the rows do not fit the table that has the name now: the statement can be analyzed again
    */
   begin(queryId: QueryId, change: TableChange, analyzed?: AnalyzedTable): Promise<WriteTarget>
   /**

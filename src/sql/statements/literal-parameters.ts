@@ -22,7 +22,7 @@ const TAKERS: Readonly<Record<LiteralStatement['kind'], string>> = {
 
 /**
  * The statement with the values in the positions of its parameters.
- * @throws EngineError NOT_SUPPORTED for a value that is no literal: it may be another one each time a view is read
+ * @throws EngineError NOT_SUPPORTED for a value that is no literal: it may differ each time a view is read
  */
 export function withLiterals<S extends LiteralStatement>(statement: S, using: readonly Expression[]): S {
   return withNodes(statement, (node) => {

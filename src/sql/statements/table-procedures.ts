@@ -18,8 +18,8 @@ import { allow, asAnalyzed, definition, findObject, type BoundWrite } from './bo
 export type RowAnalysis = (node: RowStatement) => Promise<QueryAnalysis>
 
 /**
- * The procedures of `ALTER TABLE … EXECUTE` and their arguments, as far as Trino's Iceberg connector has them too: each
- * argument by the kind of its value.
+ * The procedures of `ALTER TABLE … EXECUTE`, each with its arguments and the kinds of their values. Trino's Iceberg
+ * connector has procedures and arguments with the same names, and more.
  */
 const PROCEDURES = {
   OPTIMIZE: { file_size_threshold: 'size' },

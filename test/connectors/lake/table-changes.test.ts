@@ -199,7 +199,7 @@ describe('A reader beside renames', () => {
 })
 
 describe('A manifest that this process wrote', () => {
-  it('is kept as its file says', async () => {
+  it('is in memory with the content of its file', async () => {
     const paths = filesBelow(root).filter((path) => /_manifest\/v\d+\.json$/.test(path))
     expect(paths.length).toBeGreaterThan(100)
     for (const path of paths) {

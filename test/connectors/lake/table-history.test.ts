@@ -176,7 +176,7 @@ describe('The history of a table', () => {
     expect(await rowsAt('k', version(3))).toEqual([{ a: 2 }, { a: 3 }])
   })
 
-  it('ends before the retention of EXECUTE expire_snapshots, and its files go once no older query is open', async () => {
+  it('begins at the threshold of EXECUTE expire_snapshots, and a sweep keeps earlier files while an older query is open', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const named = { schema: 's', table: 'short' }
     const expire = (retention: string): Promise<void> =>

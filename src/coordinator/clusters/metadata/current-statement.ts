@@ -18,7 +18,7 @@ export async function readingFor<T>(signal: AbortSignal, read: () => Promise<T>)
   }
 }
 
-/** Aborts when the statement ends for which metadata is read; undefined where no statement is known. */
+/** A signal that aborts when the statement ends that reads metadata; undefined where no statement is known. */
 export function currentStatement(): AbortSignal | undefined {
   return within > 0 ? current.getStore() : undefined
 }

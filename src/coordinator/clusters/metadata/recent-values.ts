@@ -217,7 +217,7 @@ export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentVa
         try {
           return await valueFor(statement, running ?? start(key, scope, read))
         } catch (error) {
-          // The read had lost its last statement when this one came.
+          // All statements that waited for this read had ended. This statement needs a new read.
           if (!(error instanceof NotWanted) || statement?.aborted) throw error
         }
       }

@@ -224,15 +224,17 @@ function remoteError({ message, errorCode, errorName, errorType, ...rest }: z.ou
     errorName,
     errorType,
     ...(rest.errorLocation ? { errorLocation: rest.errorLocation } : {}),
-    ...(isObject(rest.failureInfo) ? small(withoutStacks(rest.failureInfo, MOST_CAUSES)) : {}),
+    ...causesOf(rest.failureInfo),
   }
 }
 
 const MOST_CAUSES = 20
-/** The most characters of a failure with its causes, as JSON: it stays in memory. A longer one is left out. */
+/** The most characters of a failure with its causes, as JSON. A longer one is left out, because it stays in memory. */
 const MOST_FAILURE = 64 * 1024
 
-function small(failureInfo: Readonly<Record<string, unknown>>): Pick<RemoteError, 'failureInfo'> {
+function causesOf(given: unknown): Pick<RemoteError, 'failureInfo'> {
+  if (!isObject(given)) return {}
+  const failureInfo = withoutStacks(given, MOST_CAUSES)
   return JSON.stringify(failureInfo).length > MOST_FAILURE ? {} : { failureInfo }
 }
 

@@ -39,7 +39,7 @@ const LEFT_MS = 30_000
  *     the same page    waits until the request before has its answer; an answer that nobody reads is fetched again
  *     a later page     ends the request for the page before: the client has that page
  *     an earlier page  is `passed`
- *     any page         can be fetched ahead, if the caller has the page before
+ *     any page         can be fetched before the client asks for it, if the caller has the page before
  */
 export class SingleFetch<Page extends { readonly token: number }> {
   readonly #deps: SingleFetchDeps<Page>

@@ -29,7 +29,7 @@ export type RemoteOutcome =
   | { readonly kind: 'done'; readonly tail: RemoteTail }
   | { readonly kind: 'failed'; readonly error: RemoteError }
   | { readonly kind: 'lost'; readonly error: ClusterLost; readonly rowsSent: boolean }
-  /** This server cannot go on. */
+  /** This server cannot continue, such as without memory for an answer. */
   | { readonly kind: 'stopped'; readonly error: EngineError }
 
 export interface RemoteRunDeps {

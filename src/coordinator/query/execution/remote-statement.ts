@@ -201,7 +201,7 @@ function beginning(
 }
 
 /**
- * Records the beginning of an attempt, and then starts it. The first attempt at a read starts meanwhile.
+ * Records the beginning of an attempt, and then starts it. The first attempt of a read starts while the log appends.
  * @throws EventLogError
  */
 async function recordStart(
@@ -219,13 +219,13 @@ async function recordStart(
   }
   const early = routed.readOnly && attempt === 0 ? startAttempt(deps, run, begun, routed) : undefined
   early?.remote.begin()
-  // A successor may continue with the query, if the append is valid all the same.
+  // A coordinator that is replaced does not cancel: if the append is valid, its successor continues the query.
   const cancel = (reason: unknown): void =>
     early && !(reason instanceof Fenced || reason instanceof Suspended)
       ? cancelThere(deps, { slot, uri })
       : slot.leave()
   const onAbort = (): void => cancel(run.signal.reason)
-  // While the log does not answer, no read of a query that was given up runs at the cluster.
+  // The append may wait for the log for a long time. The read of a query that was given up must not run meanwhile.
   run.signal.addEventListener('abort', onAbort)
   try {
     await run.record(commands)

@@ -195,7 +195,7 @@ describe('An answer of a cluster', () => {
     await expect(read([Buffer.from(`{"id":"${ID}","data":[[1]],"stats":{`), ...many])).rejects.toEqual(lost('nonsense'))
   })
 
-  it('counts what is before and behind its rows as memory, until it was read', async () => {
+  it('counts the members before and behind its rows as memory until they were read', async () => {
     let [held, most] = [0, 0]
     const hold: HoldBytes = (bytes) => {
       most = Math.max(most, (held += bytes))

@@ -439,7 +439,7 @@ describe('A delegated statement', () => {
     expect(bed.gets.get('a')).toBe(1)
   })
 
-  it('begins at its cluster while its events are appended if it only reads, and its client gets nothing before', async () => {
+  it('begins at its cluster while its events are appended if it only reads, but gives no answer before they are valid', async () => {
     const appended = deferred()
     const bed = bedOf({ a: ['empty', 'rows', 'last'] })
     bed.log.settle = () => appended.promise
