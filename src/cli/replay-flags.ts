@@ -3,9 +3,16 @@ import { z } from 'zod'
 import { parseCondition } from '../replay/listed-in-history.ts'
 import type { FingerprintSample } from '../replay/replay-plan.ts'
 import type { ReplayFilter } from '../replay/replay-source.ts'
-import type { CatalogMap } from '../replay/replayed-text.ts'
 import { callServer, SERVER_USAGE, serverFlags, type CalledServer } from './called-server.ts'
 import { wrongFlags } from './command-flags.ts'
+import {
+  checkedValues,
+  comparingFlags,
+  comparingOptions,
+  envOf,
+  sampleSchema,
+  type ComparingFlags,
+} from './comparing-flags.ts'
 
 export const REPLAY_USAGE = `usage: quipu replay --against <url> [options]
 
@@ -45,59 +52,35 @@ Exit code 0: nothing is different. 1: something is different. 2: the replay coul
 `
 
 /** The options of `quipu replay`. */
-export interface ReplayFlags {
+export interface ReplayFlags extends ComparingFlags {
   readonly server: CalledServer
   readonly baseline: CalledServer
   readonly against: CalledServer
   readonly filter: ReplayFilter
   /** Undefined: all statements of the filter. */
   readonly fingerprints: FingerprintSample | undefined
-  readonly session: Readonly<Record<string, string>>
-  readonly catalogs: CatalogMap
-  readonly asRecorded: boolean
-  /** The names of users on the other server. */
-  readonly users: ReadonlyMap<string, string>
   readonly concurrency: number
   readonly speed: number | undefined
   readonly statementTimeoutMs: number
   /** How often each side is timed; 0: not at all. */
   readonly repeat: number
   readonly mode: 'run' | 'plan'
-  readonly json: string | undefined
-  readonly report: string | undefined
-  readonly summary: string | undefined
-  readonly rows: boolean
 }
 
 const text = { type: 'string' } as const
-const several = { type: 'string', multiple: true } as const
-const flag = { type: 'boolean' } as const
 const flags = {
   ...serverFlags,
+  ...comparingFlags,
   against: text,
   baseline: text,
   since: text,
   until: text,
-  'of-user': text,
-  source: text,
   query: text,
   where: text,
-  sample: text,
   most: text,
-  'as-recorded': flag,
-  'user-map': several,
-  session: several,
-  'catalog-map': several,
-  concurrency: text,
   speed: text,
-  'statement-timeout': text,
   repeat: text,
-  plan: flag,
-  json: text,
-  report: text,
-  summary: text,
-  rows: flag,
-  help: flag,
+  plan: { type: 'boolean' },
 } as const
 
 const time = z.iso.datetime({ offset: true, error: 'must be a time such as 2026-05-01T00:00:00Z' })
@@ -106,12 +89,6 @@ const fingerprintsSchema = z
   .string()
   .regex(/^fingerprints(:[1-9]\d{0,3})?$/)
   .transform((sample) => ({ each: Number(sample.split(':')[1] ?? 3) }))
-
-/** A share of all statements: `5%` or `0.05`. */
-export const sampleSchema = z
-  .string()
-  .regex(/^(\d{1,3}(\.\d+)?%|0?\.\d+|1\.0)$/, 'must be a percentage such as 5%')
-  .transform((share) => Number.parseFloat(share) / (share.endsWith('%') ? 100 : 1))
 
 const values = z.object({
   since: time.optional(),
@@ -135,15 +112,11 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
     const { values: given } = parseArgs({ args: [...argv], options: flags })
     if (given.help) return undefined
     if (given.against === undefined) throw new Error('--against is missing: quipu replay --against <url>')
-    const parsed = values.safeParse(given)
-    if (!parsed.success) {
-      const [issue] = parsed.error.issues
-      throw new Error(`--${String(issue?.path[0])} ${issue?.message}`)
-    }
+    const parsed = checkedValues(values, given)
     if (given.query !== undefined && given.where !== undefined)
       throw new Error('Use either --query or --where, not both')
     if (given.where !== undefined) parseCondition(given.where)
-    const { since, until, sample: drawn, most, concurrency, speed, repeat = 0 } = parsed.data
+    const { since, until, sample: drawn, most, concurrency, speed, repeat = 0 } = parsed
     const sample = typeof drawn === 'number' ? drawn : undefined
     const fingerprints = typeof drawn === 'object' ? { each: drawn.each, most } : undefined
     if (most !== undefined && !fingerprints) throw new Error('--most needs --sample fingerprints')
@@ -165,36 +138,14 @@ export function parseReplayFlags(argv: readonly string[]): ReplayFlags | undefin
         queryIds: given.query?.split(',').map((id) => id.trim()),
       },
       fingerprints,
-      session: Object.fromEntries(pairsOf('session', given.session)),
-      catalogs: new Map(pairsOf('catalog-map', given['catalog-map']).map(([a, b]) => [a.toLowerCase(), b])),
-      asRecorded: given['as-recorded'] ?? false,
-      users: new Map(pairsOf('user-map', given['user-map'])),
+      ...comparingOptions(given),
       concurrency,
       speed,
-      statementTimeoutMs: parsed.data['statement-timeout'] * 1_000,
+      statementTimeoutMs: parsed['statement-timeout'] * 1_000,
       repeat,
       mode: given.plan ? 'plan' : 'run',
-      json: given.json,
-      report: given.report,
-      summary: given.summary,
-      rows: given.rows ?? false,
     }
   } catch (error) {
     throw wrongFlags(error, 'quipu replay')
   }
-}
-
-/** The variables for another server: it gets its own credentials, and none of this server's. */
-export function envOf(side: 'BASELINE' | 'AGAINST'): NodeJS.ProcessEnv {
-  const { [`QUIPU_${side}_PASSWORD`]: password, [`QUIPU_${side}_ACCESS_TOKEN`]: token } = process.env
-  return { ...process.env, QUIPU_PASSWORD: password, QUIPU_ACCESS_TOKEN: token }
-}
-
-/** The pairs `name=value` of a flag. @throws Error for another text */
-export function pairsOf(name: string, given: readonly string[] = []): readonly (readonly [string, string])[] {
-  return given.map((pair) => {
-    const at = pair.indexOf('=')
-    if (at <= 0) throw new Error(`--${name} ${pair}: must be name=value`)
-    return [pair.slice(0, at), pair.slice(at + 1)]
-  })
 }

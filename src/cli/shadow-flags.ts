@@ -1,11 +1,17 @@
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { REPLAY_SOURCE } from '../replay/replay-source.ts'
-import type { CatalogMap } from '../replay/replayed-text.ts'
 import { durationMillis } from '../shared/quantities.ts'
 import { callServer, type CalledServer } from './called-server.ts'
 import { wrongFlags } from './command-flags.ts'
-import { envOf, pairsOf, sampleSchema } from './replay-flags.ts'
+import {
+  checkedValues,
+  comparingFlags,
+  comparingOptions,
+  envOf,
+  sampleSchema,
+  type ComparingFlags,
+} from './comparing-flags.ts'
 
 export const SHADOW_USAGE = `usage: quipu shadow --to <url> --rate <n>/s [options]
 
@@ -44,7 +50,7 @@ Exit code 0: nothing is different. 1: something is different. 2: the shadow coul
 `
 
 /** The options of `quipu shadow`. */
-export interface ShadowFlags {
+export interface ShadowFlags extends ComparingFlags {
   readonly from: CalledServer
   readonly to: CalledServer
   /** Statements in a second. */
@@ -56,47 +62,24 @@ export interface ShadowFlags {
   readonly concurrency: number
   readonly user: string | undefined
   readonly source: string | undefined
-  readonly asRecorded: boolean
-  readonly users: ReadonlyMap<string, string>
-  readonly session: Readonly<Record<string, string>>
-  readonly catalogs: CatalogMap
   readonly statementTimeoutMs: number
   readonly after: string | undefined
-  readonly json: string | undefined
-  readonly report: string | undefined
-  readonly summary: string | undefined
   readonly metrics: string | undefined
-  readonly rows: boolean
 }
 
 const text = { type: 'string' } as const
-const several = { type: 'string', multiple: true } as const
-const flag = { type: 'boolean' } as const
 const flags = {
+  ...comparingFlags,
   from: text,
   to: text,
   user: text,
   ca: text,
   rate: text,
-  sample: text,
   duration: text,
   'baseline-rate': text,
   queue: text,
-  concurrency: text,
-  'of-user': text,
-  source: text,
-  'as-recorded': flag,
-  'user-map': several,
-  session: several,
-  'catalog-map': several,
-  'statement-timeout': text,
   after: text,
-  json: text,
-  report: text,
-  summary: text,
   metrics: text,
-  rows: flag,
-  help: flag,
 } as const
 
 const rate = z
@@ -125,35 +108,24 @@ export function parseShadowFlags(argv: readonly string[]): ShadowFlags | undefin
     const { values: given } = parseArgs({ args: [...argv], options: flags })
     if (given.help) return undefined
     if (given.to === undefined) throw new Error('--to is missing: quipu shadow --to <url> --rate <n>/s')
-    const parsed = values.safeParse(given)
-    if (!parsed.success) {
-      const [issue] = parsed.error.issues
-      throw new Error(`--${String(issue?.path[0])} ${issue?.message}`)
-    }
+    const parsed = checkedValues(values, given)
     if (given.source === REPLAY_SOURCE) throw new Error(`--source ${REPLAY_SOURCE}: a shadow does not mirror replays`)
-    const { sample, queue, concurrency } = parsed.data
+    const { rate, sample, queue, concurrency } = parsed
     return {
       from: callServer({ ...given, server: given.from }),
       to: callServer({ ...given, server: given.to }, envOf('AGAINST')),
-      rate: parsed.data.rate,
-      baselineRate: parsed.data['baseline-rate'],
+      rate,
+      baselineRate: parsed['baseline-rate'],
       sample,
-      durationMs: parsed.data.duration,
+      durationMs: parsed.duration,
       queue,
       concurrency,
       user: given['of-user'],
       source: given.source,
-      asRecorded: given['as-recorded'] ?? false,
-      users: new Map(pairsOf('user-map', given['user-map'])),
-      session: Object.fromEntries(pairsOf('session', given.session)),
-      catalogs: new Map(pairsOf('catalog-map', given['catalog-map']).map(([a, b]) => [a.toLowerCase(), b])),
-      statementTimeoutMs: parsed.data['statement-timeout'],
+      statementTimeoutMs: parsed['statement-timeout'],
       after: given.after,
-      json: given.json,
-      report: given.report,
-      summary: given.summary,
       metrics: given.metrics,
-      rows: given.rows ?? false,
+      ...comparingOptions(given),
     }
   } catch (error) {
     throw wrongFlags(error, 'quipu shadow')
