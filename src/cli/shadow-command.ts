@@ -3,7 +3,7 @@ import type { QuerySession } from '../coordinator/query/stream/events.ts'
 import { clientApp } from '../readmodels/queries/client-app.ts'
 import { DigestComparison } from '../replay/digest-comparison.ts'
 import { differentIn } from '../replay/bad-verdicts.ts'
-import { readDigest, REPLAY_SOURCE } from '../replay/replay-source.ts'
+import { isMeantSource, readDigest } from '../replay/replay-source.ts'
 import { MirrorQueue, type ShadowPosition } from '../replay/shadow/mirror-queue.ts'
 import { RateLimit } from '../replay/shadow/rate-limit.ts'
 import { shadow } from '../replay/shadow/shadow.ts'
@@ -53,16 +53,14 @@ interface ShadowRun {
 async function run(options: ShadowFlags, deps: ComparingDeps): Promise<ShadowRun> {
   const { from, to } = options
   const tally = createTally()
-  const file = openPositionFile(options.json === undefined ? undefined : `${options.json}.position`, {
-    from: new URL(from.url).origin,
-    to: new URL(to.url).origin,
-  })
+  const origins = { from: new URL(from.url).origin, to: new URL(to.url).origin }
+  const file = openPositionFile(options.json === undefined ? undefined : `${options.json}.position`, origins)
   const position = await continued(file.read(), deps.lines, tally)
   const queue = new MirrorQueue(position, options.queue)
   const record = await beginRecord(from, {
     mode: 'shadow',
-    baseline: new URL(from.url).origin,
-    against: new URL(to.url).origin,
+    baseline: origins.from,
+    against: origins.to,
     statements: 0,
     asRecorded: options.asRecorded,
     filter: { user: options.user, source: options.source, sample: options.sample },
@@ -154,11 +152,10 @@ async function mirror(
 }
 
 function isMeant(session: QuerySession, { user, source }: ShadowFlags): boolean {
-  if (user !== undefined && session.user !== user) return false
-  return source === undefined ? session.source !== REPLAY_SOURCE : session.source === source
+  return (user === undefined || session.user === user) && isMeantSource(session.source, source)
 }
 
-/** Does something that is done again later. If it still fails at the end of the shadow, the user sees the error. */
+/** Calls an action that the shadow repeats later. If the last call fails too, the user sees its error. */
 function ignoringErrors(action: () => void): void {
   try {
     action()
@@ -171,7 +168,7 @@ function restOf(queue: MirrorQueue): ShadowRest {
   return { ...queue.counts, left: queue.open }
 }
 
-/** Prints that the feed was lost, once in a minute. */
+/** Prints that the feed was lost, at most once a minute. */
 function lostOf({ url }: CalledServer): (error: Error) => void {
   let printedAt = -Infinity
   return ({ message }) => {

@@ -74,8 +74,13 @@ export function isMeant(
   filter: ReplayFilter,
 ): boolean {
   if (filter.until !== undefined && Date.parse(createdAt) >= Date.parse(filter.until)) return false
-  if (filter.source === undefined ? source === REPLAY_SOURCE : source !== filter.source) return false
+  if (!isMeantSource(source, filter.source)) return false
   return filter.sample === undefined || isInSample(queryId, filter.sample)
+}
+
+/** Whether the program of a statement is the selected one. If none is selected, all programs but replays are meant. */
+export function isMeantSource(source: string | undefined, selected: string | undefined): boolean {
+  return selected === undefined ? source !== REPLAY_SOURCE : source === selected
 }
 
 /** Whether a query is in a sample. Depends only on its id. @param share from 0 to 1 */

@@ -27,7 +27,7 @@ export interface ReplaySides {
 
 /** A baseline that must not be slowed down. */
 export interface LiveBaseline {
-  /** Whether a statement may run on the baseline now. It asks once for each statement. */
+  /** Whether a statement may run on the baseline now. The replay calls this at most once for each statement. */
   mayRun(): boolean
 }
 
@@ -57,8 +57,8 @@ export async function replayStatement(statement: RecordedStatement, sides: Repla
 }
 
 /**
- * The verdict of a statement for which a live baseline need not or may not run; undefined if the baseline runs. If
- * digests differ, the text of the statement may be reason enough.
+ * The verdict of a statement that a live baseline need not or may not run again; undefined if the baseline runs it.
+ * Where digests differ, the text of the statement may explain that without a run.
  */
 async function withoutBaseline(
   statement: RecordedStatement,
@@ -67,27 +67,30 @@ async function withoutBaseline(
   { there, signal }: ReplaySides,
 ): Promise<Replayed | undefined> {
   const difference = digests?.difference
-  const chance = difference?.kind === 'digest' ? writtenChance(statement, difference) : undefined
-  if (!(chance && difference) && live.mayRun()) return undefined
+  const known = difference?.kind === 'digest' ? verdictOfText(statement, difference) : undefined
+  if (!known && live.mayRun()) return undefined
   const { queryId, ms, error } = digests?.ran ?? (await runThere(statement, there, signal))
-  const verdict: ReplayVerdict =
-    chance && difference
-      ? { verdict: 'NON_DETERMINISTIC', chance, difference }
-      : { verdict: 'UNCONFIRMED', ...(difference && { difference }), ...(error && { there: error }) }
+  const verdict = known ?? {
+    verdict: 'UNCONFIRMED',
+    ...(difference && { difference }),
+    ...(error && { there: error }),
+  }
   return { verdict, ...(!error && { thereMs: ms }), ...(queryId !== '' && { thereQueryId: queryId }), examples: [] }
 }
 
 /**
- * The reason in a text for which digests may differ. A replay asks the baseline whether a LIMIT had to choose among rows;
- * that count may read whole tables, so a live baseline is not asked.
+ * The verdict of differing digests if the text of the statement allows them to differ. A LIMIT without an order is reason
+ * enough here: to count whether it had to choose among rows may read whole tables of a live baseline.
  */
-function writtenChance(
+function verdictOfText(
   statement: RecordedStatement,
-  { here, there }: Extract<Difference, { kind: 'digest' }>,
-): Chance | undefined {
+  difference: Extract<Difference, { kind: 'digest' }>,
+): ReplayVerdict | undefined {
   const query = queryIn(statement)
   if (!query) return undefined
-  return chanceIn(query) ?? (here === there && hasUnorderedLimit(query) ? { kind: 'limit' } : undefined)
+  const anyRows = difference.here === difference.there && hasUnorderedLimit(query)
+  const chance: Chance | undefined = chanceIn(query) ?? (anyRows ? { kind: 'limit' } : undefined)
+  return chance && { verdict: 'NON_DETERMINISTIC', chance, difference }
 }
 
 type Ran = { readonly drop: () => Promise<void>; readonly queryId: string } & (

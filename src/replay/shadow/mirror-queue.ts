@@ -61,7 +61,7 @@ export class MirrorQueue {
    * @param after id of its event
    * @param leftOut why it is not mirrored
    */
-  offer(query: FinishedQuery, after: string, leftOut?: 'writes' | 'notSampled' | 'ignored'): void {
+  offer(query: FinishedQuery, after: string, leftOut?: 'writes' | 'notSampled'): void {
     this.#after = after
     this.#counts.finished++
     if (leftOut !== undefined) this.#counts[leftOut]++
