@@ -46,7 +46,7 @@ ${SERVER_USAGE}
   --json <file>         writes a line for each statement; continues an earlier replay to the same file
   --report <file>       writes a page of HTML in one file
   --summary <file>      writes totals by verdict, fingerprint, program and user as JSON
-  --rows                adds the texts of statements, and the rows that differ, to both files
+  --rows                adds the texts of statements, and the rows that differ, to the files
 
 Exit code 0: nothing is different. 1: something is different. 2: the replay could not run.
 `

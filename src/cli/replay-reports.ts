@@ -77,7 +77,7 @@ function latencyText(name: string, { latency }: BreakdownPart): string {
   return `${name}: ${pair('p50')}; ${pair('p95')}\n`
 }
 
-/** Fingerprints with differences, then those that take longest there in comparison. */
+/** Fingerprints with differences, then those that the other server slows down most. */
 function fingerprintTexts({ fingerprints }: Breakdown): string[] {
   const all = Object.entries(fingerprints)
   const bad = all

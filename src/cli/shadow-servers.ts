@@ -6,12 +6,12 @@ import { endingAfter } from '../shared/deadline.ts'
 import { askCalled, type CalledServer } from './called-server.ts'
 import { RefusedError } from './statement-client.ts'
 
-/** Older queries have finished long ago. If one of them comes late, its source shows that it is of a replay. */
+/** The most queries that are remembered. If the feed reports an older one late, its source still shows a replay. */
 const MOST_OWN = 10_000
 const LONGEST_PAUSE_MS = 5000
 const INFO_WAIT_MS = 10_000
 
-/** Remembers the queries that a server runs for the shadow: they finish like all others. */
+/** Remembers the queries that a server runs for the shadow, because the feed reports their end too. */
 export function withOwnRuns(server: ReplayServer): { readonly own: ReadonlySet<string>; readonly here: ReplayServer } {
   const own = new Set<string>()
   const remember = (queryId: string): void => {

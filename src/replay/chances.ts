@@ -27,7 +27,7 @@ const CLOCK_NODES: Readonly<Record<string, string>> = {
 /** The parts of a statement's text for which two runs may rightly differ; `undefined` if there are none. */
 export function chanceIn(statement: Statement): Chance | undefined {
   const found = { clock: new Set<string>(), functions: new Set<string>(), server: new Set<string>() }
-  // SHOW, DESCRIBE and EXPLAIN.
+  // SHOW, DESCRIBE and EXPLAIN show the state of the server that answers them.
   if (statement.kind !== 'Query') found.server.add(statement.kind.replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ').toUpperCase())
   for (const node of nodesOf(statement)) {
     const clock = CLOCK_NODES[node.kind]

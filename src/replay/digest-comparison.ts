@@ -7,7 +7,10 @@ import type { Difference, ReplayError } from './verdict.ts'
 
 /** After this many results without a comparable digest, the server has other keys, or is a Trino. */
 const MOST_MISSES = 3
-/** Then the server is asked for one in this many statements: a server may get other keys, or answer some without them. */
+/**
+ * After `MOST_MISSES`, digests are compared for only one in this many statements. The server may get the same key
+ * later, or may lack digests for some statements only.
+ */
 const ASKED_AGAIN = 50
 
 /** A run on the other server whose rows were read and dropped. */

@@ -1,9 +1,9 @@
-/** Each bucket is this much wider than the one before: a quantile is exact to 2.5 %. */
+/** The logarithm by which buckets grow. Each is 5 % wider than the one before, so a quantile is exact to 2.5 %. */
 const GROWTH = Math.log(1.05)
-/** Shorter durations count as this. */
+/** A shorter duration counts as this one. */
 const LEAST_MS = 0.01
 
-/** Durations in buckets. Memory depends on how far they spread, not on how many there are. */
+/** Durations in buckets. The memory depends on the spread of the durations, not on their number. */
 export class DurationHistogram {
   readonly #buckets = new Map<number, number>()
   #count = 0

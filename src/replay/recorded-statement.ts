@@ -41,7 +41,7 @@ export type ReadStatement =
 
 /** The kinds of statements that a replay runs. */
 const QUERIES: ReadonlySet<string> = new Set(['SELECT'])
-/** Also statements that show or explain something. */
+/** The kinds of statements that a shadow runs: also those that show or explain something. */
 export const READS: ReadonlySet<string> = new Set(['SELECT', 'DESCRIBE', 'EXPLAIN'])
 
 /** The fields that are read of an event from `GET /v1/query/{id}/events`. */
@@ -63,7 +63,7 @@ const planned = queryEventSchemas.QueryPlanned.pick({
 /**
  * The statement of a query, or the reason why it must not run again: only statements that were recorded as reads do.
  * @param events the first events of the query, in order
- * @param types the kinds of statements that may run, besides none that writes
+ * @param types the kinds of statements that may run. A statement of these kinds that writes never runs
  */
 export function recordedStatement(
   queryId: string,

@@ -2,7 +2,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { integer, sql, toText, type Sql } from '../duckdb/text/sql.ts'
 import type { ListedQuery } from './replay-source.ts'
 
-/** The queries to replay, in their order. Any number of them, in bounded memory. */
+/** The queries to replay, in the order in which they run. Any number of them, in bounded memory. */
 export interface ReplayPlan {
   readonly size: number
   /** Absent if the plan has no sample of fingerprints. */
@@ -26,11 +26,11 @@ export interface SampleCoverage {
   readonly allFingerprints: number
   /** The share of the CPU of all listed queries that is in fingerprints of the sample, from 0 to 1. */
   readonly share: number
-  /** The same for the first statements only, `FIRST_STATEMENTS` of them. */
+  /** The same share for the first `FIRST_STATEMENTS` statements of the sample. */
   readonly firstShare: number
 }
 
-/** The statements of which `firstShare` speaks. */
+/** The number of statements that `firstShare` counts. */
 export const FIRST_STATEMENTS = 100
 
 const READ_AT_ONCE = 1000

@@ -83,7 +83,7 @@ export class MirrorQueue {
     return undefined
   }
 
-  /** Ends the work on a query. @param ignored whether the query turned out to be none to mirror */
+  /** Ends the work on a query. @param ignored whether the filter leaves the query out */
   settle({ queryId }: FinishedQuery, ignored = false): void {
     this.#open.delete(queryId)
     if (ignored) this.#counts.ignored++
@@ -106,7 +106,7 @@ export class MirrorQueue {
     return this.#open.size
   }
 
-  /** Several callers may wait; each looks again. */
+  /** Resolves once a query is offered or the signal aborts. All callers that wait then look for a query again. */
   #offered(signal: AbortSignal): Promise<void> {
     const earlier = this.#wake
     return new Promise((resolve) => {

@@ -30,11 +30,11 @@ export interface ShadowOptions {
    * @throws Error if no statement can run, such as for wrong credentials
    */
   readonly onBroken: (error: Error, signal: AbortSignal) => Promise<void>
-  /** Whether lines include differing rows and the texts. */
+  /** Whether lines include the texts of statements and the rows that differ. */
   readonly rows: boolean
 }
 
-/** How often a statement begins that a server breaks off. A server that a statement crashes must not crash for ever. */
+/** The most attempts at a statement that a server breaks off. A statement may crash a server only so often. */
 const MOST_ATTEMPTS = 3
 
 /**

@@ -12,7 +12,7 @@ import type { SkipReason } from '../verdict.ts'
 export function whyNotMirrored({ sql, session }: Pick<RecordedStatement, 'sql' | 'session'>): SkipReason | undefined {
   const { transactionId = 'NONE', preparedStatements } = session
   if (transactionId.toUpperCase() !== 'NONE') return 'transaction'
-  // Servers may choose differently among them.
+  // Two servers may choose differently among names that differ only in case.
   const names = Object.keys(preparedStatements).map((name) => name.toLowerCase())
   if (new Set(names).size < names.length) return 'notAnalysed'
   const text = new StatementText(sql, preparedStatements)

@@ -8,9 +8,9 @@ export interface ReadVerdicts {
   readonly counts: ReadonlyMap<string, number>
   /** The number of lines that match the filter. */
   readonly matching: number
-  /** The first of them. */
+  /** The first `MOST_LINES` lines that match. */
   readonly lines: readonly ShownVerdict[]
-  /** The number of lines that are none of a replay. */
+  /** The number of lines that hold no verdict. */
   readonly unknown: number
 }
 
@@ -20,7 +20,7 @@ export interface ShownVerdict {
 }
 
 export interface VerdictFilter {
-  /** Empty: all. `BAD`: those that mean that the servers differ. */
+  /** A verdict; empty for all, `BAD` for those that mean that the servers differ. */
   readonly verdict: string
   /** Found in the id, user, program, fingerprint, outcome or text of the statement, in any case. */
   readonly text: string
@@ -64,7 +64,7 @@ async function* linesOf(file: Blob): AsyncGenerator<string> {
   }
 }
 
-/** A line; undefined for any other text, such as a last line that is not complete. */
+/** The parsed line; undefined for any other text, such as an incomplete last line. */
 function parsed(text: string): ReplayLine | undefined {
   try {
     const line = JSON.parse(text) as Partial<ReplayLine> | null
