@@ -5,7 +5,7 @@ import { createRandom } from '../chaos/random.ts'
 import { rightAnswers } from '../chaos/right-answers.ts'
 import { CREATE_LEDGER } from '../chaos/writing-client.ts'
 import { pythonClients } from '../support/real-clients.ts'
-import { run } from '../support/statement-client.ts'
+import { run, type Ran } from '../support/statement-client.ts'
 import { startClients, users, type SoakLoad } from './clients.ts'
 import { doFault, shuffled, type DoneSoakFault, type Durations, type FaultBed, type SoakFault } from './faults.ts'
 import { startSet, type SoakSet } from './set.ts'
@@ -97,17 +97,18 @@ async function calm({ outcomes }: SoakLoad, ms: number): Promise<void> {
 
 /** On a busy machine a coordinator may hand over right after the start, and refuse a statement. */
 async function createLedger(base: string): Promise<void> {
-  for (;;) {
-    const ran = await run(base, CREATE_LEDGER).catch(() => undefined)
-    if (ran && ran.error === undefined) return
-    await sleep(AGAIN_MS)
-  }
+  return repeatUntil(base, CREATE_LEDGER, () => true)
 }
 
 async function rightAnswer(base: string): Promise<void> {
+  return repeatUntil(base, COUNT, ({ rows }) => rows[0]?.[0] === 25)
+}
+
+/** Repeats a statement until it succeeds with the right answer. */
+async function repeatUntil(base: string, sql: string, isRight: (ran: Ran) => boolean): Promise<void> {
   for (;;) {
-    const ran = await run(base, COUNT).catch(() => undefined)
-    if (ran?.error === undefined && ran?.rows[0]?.[0] === 25) return
+    const ran = await run(base, sql).catch(() => undefined)
+    if (ran && ran.error === undefined && isRight(ran)) return
     await sleep(AGAIN_MS)
   }
 }
