@@ -42,15 +42,16 @@ export interface ForgetWholeDeps extends ForgetDeps {
   readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
 }
 
-/** As `forgetQuery`, and removes the query's pages too. */
+/** As `forgetQuery`, and removes the query's pages too. An event that cannot be read does not keep a query from this. */
 export async function forgetWholeQuery(
   { log, journal, history, remove }: ForgetWholeDeps,
   queryId: QueryId,
   administrator: ForgetBy,
+  erasure?: PartOfErasure,
 ): Promise<ForgetOutcome> {
   // Read the tasks now: after forgetting, they are not known any more.
   const { state } = await foldReadable(history, queryId)
-  const outcome = await forgetQuery({ log, journal }, queryId, administrator)
+  const outcome = await forgetQuery({ log, journal }, queryId, administrator, erasure)
   if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
   return outcome
 }

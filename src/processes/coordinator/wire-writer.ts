@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createQueryRegistry } from '../../coordinator/query/registry/query-registry.ts'
 import { createQueryRetention, pagesNeededSince } from '../../coordinator/query/registry/query-retention.ts'
-import { foldReadable } from '../../coordinator/query/stream/read-query.ts'
-import { forgetQuery } from '../../coordinator/system/forget-query.ts'
+import { forgetWholeQuery } from '../../coordinator/system/forget-query.ts'
 import { createFileRecord } from '../../coordinator/system/file-record.ts'
 import { sendLastSpans } from '../../coordinator/query/telemetry/last-spans.ts'
 import { handOver, type Claimed } from '../../coordinator/recovery/claim-epoch.ts'
@@ -352,16 +351,9 @@ function erasuresOf({ base, projection }: WriterParts, need: ErasuresNeed): Eras
     writer: {
       journal,
       flushed: () => refusals.flushed(),
-      async forgetQuery(queryId, administrator, erasure) {
-        // An event that this version cannot read must not keep the query from being erased.
-        const { state } = await foldReadable(history, queryId)
-        const outcome = await forgetQuery({ log, journal }, queryId, administrator, erasure)
-        if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
-        return outcome
-      },
-      async projected() {
-        while (!(await projection.barrier(config.timeouts.ownWritesWaitMs))) await log.tip()
-      },
+      forgetQuery: (queryId, administrator, erasure) =>
+        forgetWholeQuery({ log, journal, history, remove }, queryId, administrator, erasure),
+      projected: () => projected(log, projection),
     },
     caughtUp,
     logger,
