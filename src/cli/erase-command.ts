@@ -3,14 +3,13 @@ import { createInterface } from 'node:readline/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load-config.ts'
 import { checkOrder } from '../erasure/check-order.ts'
-import { carryOut, type EraseDeps, type ErasureOrder } from '../erasure/erase.ts'
-import { SubjectUnreadable, type ErasureResult, type Remainder } from '../erasure/erasure-store.ts'
+import { carryOut, type EraseDeps } from '../erasure/erase.ts'
+import { SubjectUnreadable, type ErasureOrder, type ErasureResult, type Remainder } from '../erasure/erasure-store.ts'
 import { previewErasure, type Preview } from '../erasure/preview.ts'
-import { subjectKind, searchFor, subjectHash, subjectSchema } from '../erasure/subject.ts'
-import { verifyErasure, type Proof } from '../erasure/verify-erasure.ts'
+import { searchFor, subjectSchema } from '../erasure/subject.ts'
 import type { EventLog } from '../events/event-log.ts'
 import { openErasing, type Erasing } from '../processes/event-log/erasing.ts'
-import { withWriter, type WriterWork } from '../processes/event-log/with-writer.ts'
+import { withWriter, type SendToWriter } from '../processes/event-log/with-writer.ts'
 import { loadClusterSecret } from '../security/cluster-secret.ts'
 import { EngineError, ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
@@ -102,7 +101,7 @@ async function runErase(opened: Opened): Promise<number> {
   const { erasing, flags } = opened
   const { subject, mentions } = flags.order
   if (flags.verify) {
-    const { locations } = await prove(erasing, flags)
+    const { locations } = await erasing.prove(subject)
     print(flags, { locations }, locations.map(locationLine))
     return locations.some(({ found }) => found > 0) ? REMAINS : 0
   }
@@ -120,15 +119,6 @@ async function runErase(opened: Opened): Promise<number> {
   return result.remains.length > 0 ? REMAINS : 0
 }
 
-async function prove(erasing: Erasing, { order }: Flags): Promise<Proof> {
-  const locations = await erasing.locations()
-  try {
-    return await verifyErasure(locations, order.subject)
-  } finally {
-    for (const { engine } of locations.archives) await engine.close()
-  }
-}
-
 async function erase(opened: Opened): Promise<ErasureResult> {
   const { parts, log, erasing, flags } = opened
   const { config, databaseUrl } = parts
@@ -143,7 +133,9 @@ async function erase(opened: Opened): Promise<ErasureResult> {
         await follower.start()
         const deps = erasing.deps({ journal, projected: () => follower.reach() })
         for (const { id } of await erasing.store.open()) await continueErasure(deps, id)
-        return carryOut(deps, await addErasure(erasing, flags))
+        const id = randomUUID()
+        await erasing.store.add(id, flags.order, { by: flags.by })
+        return carryOut(deps, id)
       },
     },
   )
@@ -159,24 +151,9 @@ async function continueErasure(deps: EraseDeps, id: string): Promise<void> {
   }
 }
 
-async function addErasure({ store, hashKey }: Erasing, { order, by }: Flags): Promise<string> {
-  const { subject, mentions, reason } = order
-  const id = randomUUID()
-  await store.add(id, subject, {
-    kind: subjectKind(subject),
-    subject: subjectHash(subject, hashKey),
-    mentions,
-    ...(reason !== undefined && { reason }),
-    by,
-  })
-  return id
-}
-
 const LOOK_AGAIN_MS = 200
 
-type Send = Parameters<WriterWork<ErasureResult>['ask']>[0]
-
-async function askCoordinator(send: Send, { order, by }: Flags): Promise<ErasureResult> {
+async function askCoordinator(send: SendToWriter, { order, by }: Flags): Promise<ErasureResult> {
   const { subject, mentions, reason } = order
   const begun = await send('/v1/erasure', { ...subject, mentions, reason, by })
   if (begun.status !== 202) throw refusedBy(begun)
@@ -199,7 +176,7 @@ async function askCoordinator(send: Send, { order, by }: Flags): Promise<Erasure
 const AWAY_MS = 60_000
 
 /** Asks again while no coordinator answers, because the next one continues the erasure. */
-async function stateFrom(send: Send, erasureId: string): Promise<ServerAnswer> {
+async function stateFrom(send: SendToWriter, erasureId: string): Promise<ServerAnswer> {
   for (const until = performance.now() + AWAY_MS; ; await sleep(LOOK_AGAIN_MS)) {
     try {
       const answer = await send(`/v1/erasure/${erasureId}`, undefined, 'GET')

@@ -3,7 +3,7 @@ import { nodeEventSchemas } from '../coordinator/nodes/events.ts'
 import { queryEventSchemas } from '../coordinator/query/stream/events.ts'
 import { systemEventSchemas } from '../coordinator/system/events.ts'
 import { EngineError } from '../shared/engine-error.ts'
-import type { ErasureOrder } from './erase.ts'
+import type { ErasureOrder } from './erasure-store.ts'
 import { searchFor, type Subject } from './subject.ts'
 
 /**

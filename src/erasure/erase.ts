@@ -24,14 +24,6 @@ export interface ErasureWriter {
   readonly settled: () => Promise<void>
 }
 
-/** A request for an erasure or its preview. */
-export interface ErasureOrder {
-  readonly subject: Subject
-  /** Whether queries that only mention a user, and recorded texts of rule files, are erased too. */
-  readonly mentions: boolean
-  readonly reason?: string
-}
-
 export interface EraseDeps {
   readonly logs: SearchedLogs
   readonly store: Pick<ErasureStore, 'get' | 'subjectOf' | 'begin' | 'reach' | 'end'>

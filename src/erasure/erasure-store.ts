@@ -1,9 +1,18 @@
 import { z } from 'zod'
+import type { Administrator } from '../coordinator/system/forget-query.ts'
 import { decryptData, encryptData } from '../events/data-keys/encrypt.ts'
 import { checkpointFromJson, checkpointToJson, type Checkpoint } from '../events/event-log.ts'
 import type { QueryRows } from '../events/projection.ts'
 import { QuipuError } from '../shared/quipu-error.ts'
-import { subjectSchema, type Subject } from './subject.ts'
+import { subjectHash, subjectKind, subjectSchema, type Subject } from './subject.ts'
+
+/** The erasure, or its preview, that a user asks for. */
+export interface ErasureOrder {
+  readonly subject: Subject
+  /** Whether queries that only mention a user, and recorded texts of rule files, are erased too. */
+  readonly mentions: boolean
+  readonly reason?: string
+}
 
 /** A request for an erasure without its subject, as it may be shown and recorded. */
 export const erasureRequestSchema = z.object({
@@ -75,21 +84,34 @@ const rowSchema = z.object({
 
 const COLUMNS = 'id, requested_at, ended_at, request, progress, working, waiting, result'
 
+/** Keys of 32 bytes each. */
+export interface ErasureKeys {
+  /** Encrypts subjects. */
+  readonly subjects: Buffer
+  /** Key of the hashes of subjects. */
+  readonly hashes: Buffer
+}
+
 /** Stores erasures that are under way, so that another process can continue them. */
 export class ErasureStore {
   readonly #query: QueryRows
-  readonly #key: Buffer
+  readonly #keys: ErasureKeys
 
-  /** @param key encrypts subjects, 32 bytes */
-  constructor(query: QueryRows, key: Buffer) {
+  constructor(query: QueryRows, keys: ErasureKeys) {
     this.#query = query
-    this.#key = key
+    this.#keys = keys
   }
 
-  async add(id: string, subject: Subject, request: ErasureRequest): Promise<void> {
+  async add(id: string, { subject, ...order }: ErasureOrder, administrator: Administrator): Promise<void> {
+    const request: ErasureRequest = {
+      kind: subjectKind(subject),
+      subject: subjectHash(subject, this.#keys.hashes),
+      ...order,
+      ...administrator,
+    }
     await this.#query('insert into quipu_log.erasures (id, sealed, request) values ($1, $2, $3)', [
       id,
-      encryptData(this.#key, id, JSON.stringify(subject)),
+      encryptData(this.#keys.subjects, id, JSON.stringify(subject)),
       JSON.stringify(request),
     ])
   }
@@ -111,7 +133,7 @@ export class ErasureStore {
   /** @throws SubjectUnreadable */
   async subjectOf(id: string): Promise<Subject> {
     const [row] = await this.#query('select sealed from quipu_log.erasures where id = $1', [id])
-    const opened = typeof row?.['sealed'] === 'string' ? decryptData(this.#key, id, row['sealed']) : undefined
+    const opened = typeof row?.['sealed'] === 'string' ? decryptData(this.#keys.subjects, id, row['sealed']) : undefined
     if (!opened)
       throw new SubjectUnreadable(
         `Erasure ${id} cannot continue, because the cluster's secret has changed: request it again`,

@@ -6,7 +6,7 @@ import { isPersonalEvent } from '../../src/coordinator/system/events.ts'
 import { createSystemJournal, type SystemJournal } from '../../src/coordinator/system/system-journal.ts'
 import { carryOut } from '../../src/erasure/erase.ts'
 import type { ErasureResult } from '../../src/erasure/erasure-store.ts'
-import { subjectHash, subjectKind, type Subject } from '../../src/erasure/subject.ts'
+import type { Subject } from '../../src/erasure/subject.ts'
 import type { StoredEnvelope } from '../../src/events/envelope.ts'
 import type { EventLog } from '../../src/events/event-log.ts'
 import { createKafkaEventLog, type KafkaEventLogOptions } from '../../src/events/kafka-beside-postgres.ts'
@@ -69,8 +69,7 @@ describe.runIf(await kafkaIsAvailable())('An erasure from a log in Kafka', () =>
 
   async function erase(subject: Subject): Promise<ErasureResult> {
     const id = crypto.randomUUID()
-    const hash = subjectHash(subject, erasing.hashKey)
-    await erasing.store.add(id, subject, { kind: subjectKind(subject), subject: hash, mentions: false, by: 'officer' })
+    await erasing.store.add(id, { subject, mentions: false }, { by: 'officer' })
     return carryOut({ ...erasing.deps({ journal, projected }), waitMs: 0 }, id)
   }
 

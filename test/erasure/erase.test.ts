@@ -10,7 +10,7 @@ import { createSystemJournal, type SystemJournal } from '../../src/coordinator/s
 import { carryOut, type EraseDeps } from '../../src/erasure/erase.ts'
 import type { ErasureResult } from '../../src/erasure/erasure-store.ts'
 import { previewErasure } from '../../src/erasure/preview.ts'
-import { subjectKind, searchFor, subjectHash, type Subject } from '../../src/erasure/subject.ts'
+import { searchFor, type Subject } from '../../src/erasure/subject.ts'
 import type { Finding } from '../../src/events/audit/finding.ts'
 import { beginning, type Recorded } from '../../src/events/event-log.ts'
 import { PostgresRecordStore } from '../../src/events/postgres/postgres-record-store.ts'
@@ -92,13 +92,7 @@ const depsOf = (over: Partial<EraseDeps> = {}): EraseDeps => ({
 
 async function request(subject: Subject, mentions = false): Promise<string> {
   const id = crypto.randomUUID()
-  await erasing.store.add(id, subject, {
-    kind: subjectKind(subject),
-    subject: subjectHash(subject, erasing.hashKey),
-    mentions,
-    reason: 'Article 17',
-    by: 'officer',
-  })
+  await erasing.store.add(id, { subject, mentions, reason: 'Article 17' }, { by: 'officer' })
   return id
 }
 

@@ -10,8 +10,8 @@ import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { ErasureWriter, EraseDeps } from '../../erasure/erase.ts'
 import { ErasureStore } from '../../erasure/erasure-store.ts'
 import type { SearchedLogs } from '../../erasure/search-logs.ts'
-import type { SearchedTopic, VerifyDeps } from '../../erasure/verify-erasure.ts'
-import { verifyErasure } from '../../erasure/verify-erasure.ts'
+import type { Subject } from '../../erasure/subject.ts'
+import { verifyErasure, type Proof, type SearchedTopic, type VerifyDeps } from '../../erasure/verify-erasure.ts'
 import type { EventLog, Recorded } from '../../events/event-log.ts'
 import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
 import { PatientPool } from '../../events/postgres/patient-pool.ts'
@@ -37,10 +37,8 @@ export interface ErasingParts {
 export interface Erasing {
   readonly store: ErasureStore
   readonly logs: SearchedLogs
-  /** Key of the hashes of subjects. */
-  readonly hashKey: Buffer
-  /** Everything that a search for what is left reads. */
-  locations(): Promise<VerifyDeps>
+  /** Searches all locations for a subject. */
+  prove(subject: Subject, erasureId?: string): Promise<Proof>
   /** Makes the parts that carry out an erasure as the writer of the log. */
   deps(writer: ErasingWriter): EraseDeps
   close(): Promise<void>
@@ -74,12 +72,23 @@ export function openErasing(parts: ErasingParts): Erasing {
     before: () => logsBefore(log, archiveOf),
     canForget: (event, isInNewestLog) => canForget(parts, event, isInNewestLog),
   }
+  const store = new ErasureStore(read, {
+    subjects: deriveKey(secret, 'erasures'),
+    hashes: deriveKey(secret, 'erasure-subjects'),
+  })
+  async function prove(subject: Subject, erasureId?: string): Promise<Proof> {
+    const locations = await locationsOf(parts, pool, logs)
+    try {
+      return await verifyErasure(locations, subject, erasureId)
+    } finally {
+      for (const { engine } of locations.archives) await engine.close()
+    }
+  }
   return {
-    store: new ErasureStore(read, deriveKey(secret, 'erasures')),
+    store,
     logs,
-    hashKey: deriveKey(secret, 'erasure-subjects'),
-    locations: () => locationsOf(parts, pool, logs),
-    deps: (writer) => depsOf(parts, { pool, read, logs, writer }),
+    prove,
+    deps: (writer) => depsOf(parts, { read, store, logs, prove, writer }),
     close: () => (closing ??= pool.end()),
   }
 }
@@ -129,19 +138,18 @@ function publicTopics(config: Config): readonly SearchedTopic[] {
   ]
 }
 
-interface Opened {
-  readonly pool: pg.Pool
+interface Opened extends Pick<Erasing, 'store' | 'logs' | 'prove'> {
   readonly read: QueryRows
-  readonly logs: SearchedLogs
   readonly writer: ErasingWriter
 }
 
-function depsOf(parts: ErasingParts, { pool, read, logs, writer }: Opened): EraseDeps {
+function depsOf(parts: ErasingParts, { read, store, logs, prove, writer }: Opened): EraseDeps {
   const { log } = parts
   const { journal, projected, onStep, flushed } = writer
   return {
     logs,
-    store: new ErasureStore(read, deriveKey(parts.secret, 'erasures')),
+    store,
+    prove,
     ...(onStep && { onStep }),
     ...(flushed && { flushed }),
     writer: {
@@ -171,14 +179,6 @@ function depsOf(parts: ErasingParts, { pool, read, logs, writer }: Opened): Eras
         [erasureId, streams],
       )
       return new Set(rows.map(({ stream }) => String(stream)))
-    },
-    async prove(subject, erasureId) {
-      const locations = await locationsOf(parts, pool, logs)
-      try {
-        return await verifyErasure(locations, subject, erasureId)
-      } finally {
-        for (const { engine } of locations.archives) await engine.close()
-      }
     },
   }
 }

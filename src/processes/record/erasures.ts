@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Administrator } from '../../coordinator/system/forget-query.ts'
 import { checkOrder } from '../../erasure/check-order.ts'
-import { carryOut, type EraseDeps, type ErasureOrder } from '../../erasure/erase.ts'
-import type { StoredErasure } from '../../erasure/erasure-store.ts'
+import { carryOut, type EraseDeps } from '../../erasure/erase.ts'
+import type { ErasureOrder, StoredErasure } from '../../erasure/erasure-store.ts'
 import { previewErasure, type Preview } from '../../erasure/preview.ts'
-import { subjectKind, searchFor, subjectHash } from '../../erasure/subject.ts'
+import { searchFor } from '../../erasure/subject.ts'
 import { Fenced } from '../../events/event-log.ts'
 import { QuipuError, Signal } from '../../shared/quipu-error.ts'
 import type { Logger } from '../../telemetry/logger.ts'
@@ -147,8 +147,8 @@ export function startErasures(parts: ErasuresParts): Erasures {
       void runPreview(id, order)
       return state
     },
-    async begin({ subject, mentions, reason }, administrator) {
-      checkOrder({ subject, mentions, ...(reason !== undefined && { reason }) })
+    async begin(order, administrator) {
+      checkOrder(order)
       if (running !== undefined) throw new ErasureBusy(running)
       const id = randomUUID()
       running = id
@@ -156,13 +156,7 @@ export function startErasures(parts: ErasuresParts): Erasures {
         // An erasure of an earlier writer that this one has not continued yet.
         const [earlier] = (await store.open()).filter((one) => !failures.has(one.id))
         if (earlier) throw new ErasureBusy(earlier.id)
-        await store.add(id, subject, {
-          kind: subjectKind(subject),
-          subject: subjectHash(subject, erasing.hashKey),
-          mentions,
-          ...(reason !== undefined && { reason }),
-          ...administrator,
-        })
+        await store.add(id, order, administrator)
       } catch (error) {
         if (running === id) running = undefined
         throw error

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express'
 import { z } from 'zod'
 import type { Administrator } from '../../coordinator/system/forget-query.ts'
-import type { ErasureOrder } from '../../erasure/erase.ts'
+import type { ErasureOrder } from '../../erasure/erasure-store.ts'
 import { subjectSchema } from '../../erasure/subject.ts'
 import { administratorOf, type AdministratorDeps } from '../access/administrator.ts'
 import { HttpProblem } from '../edge/problem.ts'

@@ -55,7 +55,7 @@ function bedWith(subjectOf: (id: string) => { value: string }): Bed {
     isRecorded: async () => false,
     prove: async () => ({ queries: 0, records: 0, locations: [] }),
   } as unknown as EraseDeps
-  const erasing = { store, logs, hashKey: Buffer.alloc(32), deps: () => deps, close: async () => {} }
+  const erasing = { store, logs, deps: () => deps, close: async () => {} }
   let catchUp = ignore
   const caughtUp = new Promise<void>((resolve) => {
     catchUp = resolve

@@ -1,6 +1,6 @@
 import express from 'express'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import type { ErasureOrder } from '../../../src/erasure/erase.ts'
+import type { ErasureOrder } from '../../../src/erasure/erasure-store.ts'
 import { setCaller } from '../../../src/protocol/access/caller.ts'
 import { HttpProblem } from '../../../src/protocol/edge/problem.ts'
 import { createErasureRoutes } from '../../../src/protocol/erasure/erasure-routes.ts'
