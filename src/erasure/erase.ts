@@ -3,9 +3,9 @@ import type { Administrator, ForgetOutcome, PartOfErasure } from '../coordinator
 import type { SystemJournal } from '../coordinator/system/system-journal.ts'
 import { Unforgettable, type Recorded } from '../events/event-log.ts'
 import { queryOfStream, type QueryId } from '../shared/ids.ts'
-import type { ErasureScope, SubjectFinding } from './classify.ts'
+import type { ErasureScope } from './classify.ts'
 import type { ErasureRequest, ErasureResult, ErasureStore, StoredErasure } from './erasure-store.ts'
-import { searchLogs, type SearchedLogs } from './search-logs.ts'
+import { searchLogs, type FoundEvent, type SearchedLogs } from './search-logs.ts'
 import { searchFor, type Subject } from './subject.ts'
 import type { Proof } from './verify-erasure.ts'
 
@@ -97,13 +97,11 @@ async function forgetFound(deps: EraseDeps, erasure: StoredErasure, scope: Erasu
   const { working } = erasure
   const recorded = working.length === 0 ? new Set<string>() : await deps.recordedOf(working, id)
   await forgetQueries(deps, erasure, working, waiting, recorded)
-  for await (const { findings, found, reached, isInNewestLog } of searchLogs(deps.logs, scope, progress)) {
+  for await (const { found, reached, isInNewestLog } of searchLogs(deps.logs, scope, progress)) {
     deps.onStep?.()
-    await forgetQueries(deps, erasure, queriesIn(findings), waiting)
-    const records: Recorded[] = []
-    for (const [index, event] of found.entries())
-      if (findings[index]!.kind === 'record' && (await deps.logs.canForget(event, isInNewestLog))) records.push(event)
-    await forgetRecords(deps, erasure, records)
+    await forgetQueries(deps, erasure, queriesIn(found), waiting)
+    const records = found.flatMap(({ event, finding }) => (finding.kind === 'record' ? [event] : []))
+    await forgetRecords(deps, erasure, await deps.logs.selectForgettable(records, isInNewestLog))
     await deps.store.reach(id, reached, [...waiting])
   }
   const until = performance.now() + (deps.waitMs ?? WAIT_MS)
@@ -117,8 +115,8 @@ async function forgetFound(deps: EraseDeps, erasure: StoredErasure, scope: Erasu
   return [...waiting]
 }
 
-function queriesIn(findings: readonly SubjectFinding[]): readonly string[] {
-  return [...new Set(findings.flatMap((one) => (one.kind === 'query' ? [one.queryId] : [])))]
+function queriesIn(found: readonly FoundEvent[]): readonly string[] {
+  return [...new Set(found.flatMap(({ finding }) => (finding.kind === 'query' ? [finding.queryId] : [])))]
 }
 
 async function forgetQueries(

@@ -25,9 +25,9 @@ export async function previewErasure(logs: SearchedLogs, scope: ErasureScope, on
   const mentions = new DistinctCount()
   const records: Record<string, number> = {}
   const kept: Record<string, number> = {}
-  for await (const { findings } of searchLogs(logs, scope)) {
+  for await (const { found } of searchLogs(logs, scope)) {
     onStep?.()
-    for (const finding of findings) {
+    for (const { finding } of found) {
       if ('queryId' in finding) (finding.kind === 'query' ? queries : mentions).add(finding.queryId)
       else {
         const counts = finding.kind === 'record' ? records : kept

@@ -18,18 +18,22 @@ export interface SearchedLogs {
   /** The logs that this one continues, the oldest first. */
   readonly before: () => Promise<readonly (EventReader & LogEnd)[]>
   /**
-   * Whether the log can remove the data of an event. Records of a topic cannot be rewritten, so there only encrypted
-   * data and archived records can.
+   * Selects the events whose data the log can remove. Records of a topic cannot be rewritten, so in a topic these are
+   * encrypted events and archived events.
    */
-  readonly canForget: (event: Recorded, isInNewestLog: boolean) => Promise<boolean>
+  readonly selectForgettable: (events: readonly Recorded[], isInNewestLog: boolean) => Promise<readonly Recorded[]>
 }
 
-/** A part of a search: what it found, and the position that it reached. */
+/** An event that contains the subject. */
+export interface FoundEvent {
+  readonly event: Recorded
+  readonly finding: SubjectFinding
+}
+
+/** A part of a search: the events that were read, those that contain the subject, and the position that was reached. */
 export interface SearchStep {
   readonly events: readonly Recorded[]
-  readonly findings: readonly SubjectFinding[]
-  /** The event of each finding. */
-  readonly found: readonly Recorded[]
+  readonly found: readonly FoundEvent[]
   readonly reached: SearchProgress
   /** False for a log that is completely in its archive, and that a later log continues. */
   readonly isInNewestLog: boolean
@@ -63,17 +67,14 @@ export async function* searchLogs(
       const step = await searched.read(next, STEP_EVENTS, ...(isNewest ? [until] : []))
       if (step.events.length === 0) break
       next = step.next
-      const findings: SubjectFinding[] = []
-      const found: Recorded[] = []
+      const found: FoundEvent[] = []
       for (const [index, event] of step.events.entries()) {
         // The process also serves statements.
         if (index % EVENTS_AT_ONCE === 0) await immediate()
         const finding = classify(event, scope) ?? (isNewest ? await findInPages(log, event, scope) : undefined)
-        if (!finding) continue
-        findings.push(finding)
-        found.push(event)
+        if (finding) found.push({ event, finding })
       }
-      yield { events: step.events, findings, found, reached: { log: number, next }, isInNewestLog: isNewest }
+      yield { events: step.events, found, reached: { log: number, next }, isInNewestLog: isNewest }
     }
   }
 }

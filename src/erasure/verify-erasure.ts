@@ -71,16 +71,19 @@ async function searchLog(logs: SearchedLogs, search: SubjectSearch, erasureId: s
   const removed = { queries: 0, records: new Set<number>() }
   const counts = { data: 0, clear: 0, kept: 0, mentions: 0 }
   const types = new Set<string>()
-  for await (const { events, findings, found, isInNewestLog } of searchLogs(logs, { search, mentions: false })) {
+  for await (const { events, found, isInNewestLog } of searchLogs(logs, { search, mentions: false })) {
     for (const event of events) countRemoved(event, erasureId, removed)
-    for (const [index, finding] of findings.entries()) {
+    const left: Recorded[] = []
+    for (const { event, finding } of found) {
       if (finding.kind === 'kept') {
         counts.kept++
         types.add(finding.type)
       } else if (finding.kind === 'mention') counts.mentions++
-      else if (await logs.canForget(found[index]!, isInNewestLog)) counts.data++
-      else counts.clear++
+      else left.push(event)
     }
+    const forgettable = await logs.selectForgettable(left, isInNewestLog)
+    counts.data += forgettable.length
+    counts.clear += left.length - forgettable.length
   }
   const keptTypes = types.size === 0 ? '' : ` (${[...types].toSorted().join(', ')})`
   return {

@@ -20,7 +20,7 @@ const depsOf = (file: string): VerifyDeps => ({
       readPage: async () => undefined,
     },
     before: async () => [],
-    canForget: async () => true,
+    selectForgettable: async (events) => events,
   },
   tables: (work) => work(async () => []),
   archives: [],

@@ -30,7 +30,7 @@ it('the proof finds a value in an archive whose files are replaced during the se
   }
   const log = { tip: async () => ({ logId: 'log', at: [] }), read: async () => ({ events: [], next: [] }) }
   const deps = {
-    logs: { log, before: async () => [] },
+    logs: { log, before: async () => [], selectForgettable: async (events: readonly unknown[]) => events },
     tables: async () => [],
     archives: [{ folder, engine }],
     files: [],

@@ -70,7 +70,7 @@ export function openErasing(parts: ErasingParts): Erasing {
   const logs: SearchedLogs = {
     log,
     before: () => logsBefore(log, archiveOf),
-    canForget: (event, isInNewestLog) => canForget(parts, event, isInNewestLog),
+    selectForgettable: (events, isInNewestLog) => selectForgettable(parts, events, isInNewestLog),
   }
   const store = new ErasureStore(read, {
     subjects: deriveKey(secret, 'erasures'),
@@ -183,10 +183,17 @@ function depsOf(parts: ErasingParts, { read, store, logs, prove, writer }: Opene
   }
 }
 
-async function canForget({ config, log }: ErasingParts, event: Recorded, isInNewestLog: boolean): Promise<boolean> {
-  if (config.kafkaBrokers.length === 0 || !isInNewestLog || event.key !== undefined) return true
-  const { partition, offset } = event.position
-  return offset < ((await log.start()).at[partition]?.offset ?? 0n)
+/** Asks the brokers for the start of the log at most once for all events. */
+async function selectForgettable(
+  { config, log }: ErasingParts,
+  events: readonly Recorded[],
+  isInNewestLog: boolean,
+): Promise<readonly Recorded[]> {
+  if (config.kafkaBrokers.length === 0 || !isInNewestLog || events.every(({ key }) => key !== undefined)) return events
+  const { at } = await log.start()
+  return events.filter(
+    ({ key, position: { partition, offset } }) => key !== undefined || offset < (at[partition]?.offset ?? 0n),
+  )
 }
 
 const LOOK_AGAIN_MS = 200
