@@ -52,9 +52,10 @@ export function sendJson(
   body: unknown,
   contentType = 'application/json',
   headers: Readonly<Record<string, string>> = {},
+  status = 200,
 ): void {
   const bytes = Buffer.from(JSON.stringify(body))
-  response.writeHead(200, {
+  response.writeHead(status, {
     'content-type': contentType,
     'content-length': bytes.length,
     'cache-control': 'no-store',

@@ -32,7 +32,7 @@ type Body = Readonly<z.output<typeof bodySchema>>
 
 /**
  * Routes of `/v1/erasure`, at the coordinator that writes the log, for administrators and commands. Both POSTs answer
- * 202 at once, because a search of the whole log may take minutes; a GET says how far it is.
+ * 202 at once, because a search of the whole log may take minutes; a GET says whether it has ended.
  */
 export function createErasureRoutes(deps: ErasureRoutesDeps): Router {
   const router = resourceRouter()
@@ -91,14 +91,5 @@ function namedBy({ by }: Body): string {
 }
 
 function sendAccepted(response: Response, info: ErasureInfo): void {
-  const bytes = Buffer.from(JSON.stringify(info))
-  response
-    .writeHead(202, {
-      location: `/v1/erasure/${info.erasureId}`,
-      'content-type': 'application/json',
-      'content-length': bytes.length,
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-    })
-    .end(bytes)
+  sendJson(response, info, undefined, { location: `/v1/erasure/${info.erasureId}` }, 202)
 }
