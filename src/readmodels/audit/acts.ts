@@ -2,14 +2,10 @@ import { evolveAct, type ActEvent, type KnownAct } from '../../coordinator/acts/
 import { isSystemEventType, systemEventData } from '../../coordinator/system/decode-event.ts'
 import { systemEventVersions } from '../../coordinator/system/events.ts'
 import type { QueryRows } from '../../events/projection.ts'
+import { ACT_EVENTS } from './last-event.ts'
 
-/** The events of an act, and the last event after the first. */
-const ACTS = `from audit_log a left join lateral (
-    select l.at, l.kind, l.details from audit_log l
-    where l.kind in ('ActProgressed', 'ActEnded')
-      and left(l.details->>'actId', 64) = left(a.details->>'actId', 64) and l.details->>'actId' = a.details->>'actId'
-    order by l.sequence desc limit 1) p on true
-  where a.kind = 'ActStarted'`
+/** The first event of each act, and its last event if there are more. */
+const ACTS = `from ${ACT_EVENTS} where a.kind = 'ActStarted'`
 
 const LAST = 'p.kind as last_kind, p.at as last_at, p.details as last'
 

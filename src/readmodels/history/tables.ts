@@ -1,4 +1,5 @@
 import type { ArchivedName } from '../archive/archived-tables.ts'
+import { ACT_EVENTS, REPLAY_EVENTS } from '../audit/last-event.ts'
 import { columnsReadTable, operatorsTable, queriesTable, tableAccessTable, tasksTable } from '../queries/tables.ts'
 import { queryEventsTable } from '../query-events/table.ts'
 import { historyQuestions } from './questions.ts'
@@ -283,12 +284,7 @@ export const historyViews = {
     },
   },
   acts: {
-    from: `audit_log a left join lateral (
-      select l.at, l.kind, l.details from audit_log l
-      where l.kind in ('ActProgressed', 'ActEnded')
-        and left(l.details->>'actId', 64) = left(a.details->>'actId', 64)
-        and l.details->>'actId' = a.details->>'actId'
-      order by l.sequence desc limit 1) p on true`,
+    from: ACT_EVENTS,
     archived: [],
     where: `a.kind = 'ActStarted'`,
     owner: { kind: 'person', user: `(a.details->>'by')`, originalUser: `(a.details->>'originalUser')` },
@@ -310,12 +306,7 @@ export const historyViews = {
     },
   },
   replays: {
-    from: `audit_log a left join lateral (
-      select l.at, l.kind, l.details from audit_log l
-      where l.kind in ('ReplayProgressed', 'ReplayEnded')
-        and left(l.details->>'replayId', 64) = left(a.details->>'replayId', 64)
-        and l.details->>'replayId' = a.details->>'replayId' and l.details->>'by' = a.details->>'by'
-      order by l.sequence desc limit 1) p on true`,
+    from: REPLAY_EVENTS,
     archived: [],
     where: `a.kind = 'ReplayStarted'`,
     owner: { kind: 'person', user: `(a.details->>'by')`, originalUser: `(a.details->>'originalUser')` },
