@@ -81,9 +81,9 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   DataForgotten: ({ stream, sequences, by, originalUser, remoteAddress }) =>
     `${stream}, ${counted(sequences.length, 'event')}${byUser({ user: by, originalUser, remoteAddress })}`,
   ErasureStarted: ({ erasureId, kind, by, originalUser, remoteAddress }) =>
-    `${erasureId}: of a ${kind === 'user' ? 'person' : 'value'}${byUser({ user: by, originalUser, remoteAddress })}`,
+    `${erasureId}: erases a ${kind === 'user' ? 'person' : 'value'}${byUser({ user: by, originalUser, remoteAddress })}`,
   ErasureEnded: ({ erasureId, queries, records, remains }) =>
-    `${erasureId}: queries: ${queries}, ${counted(records, 'other event')}, left in ${counted(remains.length, 'place')}`,
+    `${erasureId}: queries: ${queries}, ${counted(records, 'other event')}, left in ${counted(remains.length, 'location')}`,
   ReplayStarted: ({ replayId, by, originalUser, remoteAddress, baseline, against, statements, mode }) =>
     `${replayId}: ${counted(statements, mode === 'plan' ? 'plan' : 'statement')}, ${baseline} and ${against}${byUser({ user: by, originalUser, remoteAddress })}`,
   ReplayProgressed: ({ replayId, verdicts }) => `${replayId}: ${verdictsText(verdicts)}`,

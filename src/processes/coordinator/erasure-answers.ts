@@ -2,7 +2,7 @@ import type { ErasureRoutesDeps } from '../../protocol/erasure/erasure-routes.ts
 import { HttpProblem } from '../../protocol/edge/problem.ts'
 import type { ErasureInfo } from '../../protocol/info/wire-schemas.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import { ErasureBusy, type ActState, type Erasures, type PreviewState } from '../record/erasures.ts'
+import { ErasureBusy, type ErasureState, type Erasures, type PreviewState } from '../record/erasures.ts'
 
 /** Erasures as the resource `/v1/erasure` answers about them. */
 export function erasureAnswers(erasures: Erasures): Pick<ErasureRoutesDeps, 'preview' | 'begin' | 'find'> {
@@ -16,7 +16,7 @@ export function erasureAnswers(erasures: Erasures): Pick<ErasureRoutesDeps, 'pre
   }
 }
 
-async function answered(work: () => PreviewState | ActState | Promise<ActState>): Promise<ErasureInfo> {
+async function answered(work: () => PreviewState | ErasureState | Promise<ErasureState>): Promise<ErasureInfo> {
   try {
     return infoOf(await work())
   } catch (error) {
@@ -26,7 +26,7 @@ async function answered(work: () => PreviewState | ActState | Promise<ActState>)
   }
 }
 
-function infoOf(state: PreviewState | ActState): ErasureInfo {
+function infoOf(state: PreviewState | ErasureState): ErasureInfo {
   if (state.kind === 'preview') {
     const { id, requestedAt, found, failure } = state
     return {

@@ -21,8 +21,9 @@ export interface PreviewState {
   readonly failure: string | undefined
 }
 
-export interface ActState {
-  readonly kind: 'act'
+/** An erasure, as the table has it. */
+export interface ErasureState {
+  readonly kind: 'erasure'
   readonly erasure: StoredErasure
   /** Why the last attempt failed; the coordinator tries again. */
   readonly failure: string | undefined
@@ -36,9 +37,9 @@ export interface Erasures {
    * Begins an erasure. It is carried out even if this process ends.
    * @throws ErasureBusy while another one runs, EngineError for an order that `checkOrder` refuses
    */
-  begin(order: ErasureOrder, administrator: Administrator): Promise<ActState>
+  begin(order: ErasureOrder, administrator: Administrator): Promise<ErasureState>
   /** @returns undefined for an unknown id */
-  find(id: string): Promise<PreviewState | ActState | undefined>
+  find(id: string): Promise<PreviewState | ErasureState | undefined>
   stop(): void
 }
 
@@ -162,13 +163,13 @@ export function startErasures(parts: ErasuresParts): Erasures {
         throw error
       }
       void run(id)
-      return { kind: 'act', erasure: (await store.get(id))!, failure: undefined }
+      return { kind: 'erasure', erasure: (await store.get(id))!, failure: undefined }
     },
     async find(id) {
       const preview = previews.get(id)
       if (preview) return preview
       const erasure = await store.get(id)
-      return erasure && { kind: 'act', erasure, failure: failures.get(id) }
+      return erasure && { kind: 'erasure', erasure, failure: failures.get(id) }
     },
     stop() {
       stopped = true

@@ -76,9 +76,9 @@ it('a new erasure is refused until the erasure of the earlier writer has ended',
   catchUp()
   await waitUntil('the earlier erasure has ended', async () => {
     const state = await erasures.find('earlier')
-    return state?.kind === 'act' && state.erasure.result !== undefined
+    return state?.kind === 'erasure' && state.erasure.result !== undefined
   })
-  await expect.poll(() => erasures.begin(order, { by: 'officer' })).toMatchObject({ kind: 'act' })
+  await expect.poll(() => erasures.begin(order, { by: 'officer' })).toMatchObject({ kind: 'erasure' })
   expect(begun[0]).toBe('earlier')
   erasures.stop()
 })
@@ -91,12 +91,12 @@ it('an erasure whose subject cannot be decrypted does not keep others from runni
   catchUp()
   await waitUntil('the earlier erasure has failed', async () => {
     const state = await erasures.find('earlier')
-    return state?.kind === 'act' && state.failure !== undefined
+    return state?.kind === 'erasure' && state.failure !== undefined
   })
   const { erasure } = await erasures.begin(order, { by: 'officer' })
   await waitUntil('the new erasure has ended', async () => {
     const state = await erasures.find(erasure.id)
-    return state?.kind === 'act' && state.erasure.result !== undefined
+    return state?.kind === 'erasure' && state.erasure.result !== undefined
   })
   expect(await erasures.find('earlier')).toMatchObject({ failure: 'request it again' })
   erasures.stop()
