@@ -214,7 +214,7 @@ function readFlags(argv: readonly string[]): Flags {
   const parsed = subjectSchema.safeParse(given)
   if (!parsed.success) {
     const isOne = (user === undefined) !== (value === undefined)
-    const wrong = isOne ? parsed.error.issues.map(({ message }) => message).join('; ') : ''
+    const wrong = parsed.error.issues.map(({ message }) => message).join('; ')
     throw new ExitError(
       exitCodes.configuration,
       isOne ? `The text to erase is not accepted: ${wrong}` : 'Give either --user or --value',

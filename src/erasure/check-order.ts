@@ -7,7 +7,7 @@ import type { ErasureOrder } from './erasure-store.ts'
 import { searchFor, type Subject } from './subject.ts'
 
 /**
- * Refuses an order that would remove the data of nearly all events, and a reason that names what is erased.
+ * Refuses an order that would remove the data of nearly all events, and a reason that contains the subject.
  * @throws EngineError INVALID_ARGUMENTS
  */
 export function checkOrder({ subject, mentions, reason }: ErasureOrder): void {

@@ -11,7 +11,8 @@ import type { SubjectSearch } from './subject.ts'
 /**
  * The treatment of an event that contains the subject of an erasure.
  * `query`: the data of the whole query is removed. `record`: the data of this event is removed. `mention`: a query of
- * another user contains the name. `kept`: the record proves what happened to the log, or which rules were in force.
+ * another user contains the name. `kept`: the event stays, because it proves what happened to the log or which rules
+ * were in force, or because it is about the act of another user.
  */
 export type SubjectFinding =
   | { readonly kind: 'query' | 'mention'; readonly queryId: QueryId }

@@ -35,7 +35,7 @@ export interface EraseDeps {
   /** Resolves when log-ins and refusals that this process has counted are recorded, so that the search finds them. */
   readonly flushed?: () => Promise<void>
   readonly prove: (subject: Subject, erasureId: string) => Promise<Proof>
-  /** Called for each step. @throws to stop; the next writer continues */
+  /** Called for each step. It throws to stop the erasure, and the next writer continues. */
   readonly onStep?: () => void
   /** How long to wait for found queries to end, milliseconds. @default 10 s */
   readonly waitMs?: number
@@ -54,8 +54,8 @@ function startedOf(id: string, { subject, ...request }: ErasureRequest) {
 }
 
 /**
- * Carries out an erasure of the table, from wherever an earlier process left it. Each query is forgotten exactly once:
- * what was being forgotten is repeated, which records nothing anew.
+ * Carries out an erasure of the table. It continues where an earlier process stopped: it forgets the queries in
+ * `working` again, and does not record them again.
  * @returns the result, which is stored and recorded
  */
 export async function carryOut(deps: EraseDeps, id: string): Promise<ErasureResult> {
@@ -90,7 +90,7 @@ export async function carryOut(deps: EraseDeps, id: string): Promise<ErasureResu
   return result
 }
 
-/** @returns found queries that have not ended */
+/** Searches the logs, and forgets the queries and events that it finds. @returns queries that have not ended */
 async function forgetFound(deps: EraseDeps, erasure: StoredErasure, scope: ErasureScope): Promise<readonly string[]> {
   const { id, progress } = erasure
   const waiting = new Set(erasure.waiting)

@@ -43,8 +43,8 @@ export const erasureResultSchema = z.object({
   remains: z.array(remainderSchema),
 })
 /**
- * The outcome of an erasure: numbers of queries and of other records whose data was removed, queries that could not be
- * forgotten, the number of locations that were searched afterwards, and the locations where the subject still is.
+ * The outcome of an erasure: numbers of queries and of other records whose data was removed, found queries that had not
+ * ended, the number of locations that were searched afterwards, and the locations where the subject still is.
  */
 export type ErasureResult = Readonly<z.infer<typeof erasureResultSchema>>
 

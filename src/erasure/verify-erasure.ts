@@ -53,9 +53,12 @@ export interface Proof {
 export async function verifyErasure(deps: VerifyDeps, subject: Subject, erasureId?: string): Promise<Proof> {
   const search = searchFor(subject)
   const log = await searchLog(deps.logs, search, erasureId)
-  const why = log.locations.slice(1).some(({ found }) => found > 0) ? 'rows of those events of the log' : undefined
+  // The read models have rows of all events that stay in the log.
+  const why = log.locations.some((one) => one.why !== undefined && one.found > 0)
+    ? { why: 'rows of those events of the log' }
+    : {}
   const tables = await searchTables(deps.tables, search)
-  const locations = [...log.locations, ...tables.map((table) => (why === undefined ? table : { why, ...table }))]
+  const locations = [...log.locations, ...tables.map((table) => ({ ...why, ...table }))]
   for (const folder of deps.archives) locations.push(await searchFolder(folder, search))
   for (const file of deps.files) locations.push(await searchLines(file, search))
   for (const topic of deps.topics) locations.push(await searchTopic(topic, search))

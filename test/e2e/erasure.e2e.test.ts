@@ -110,7 +110,7 @@ it('the next coordinator completes an erasure whose coordinator was killed', asy
     const working = async (): Promise<string[]> =>
       (
         await client.query<{ id: string }>(
-          `select id from quipu_log.erasures where ended_at is null and working <> '[]'`,
+          `select id from quipu_log.erasures where ended_at is null and (working <> '[]' or progress is not null)`,
         )
       ).rows.map(({ id }) => id)
     const asking = command('erase', '--value', VALUE, '--yes')

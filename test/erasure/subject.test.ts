@@ -82,7 +82,7 @@ it('an order whose reason names the subject is refused', () => {
   expect(() => checkOrder(order)).toThrow('The reason is recorded')
 })
 
-it('a search for a user finds them behind and in codes of characters', () => {
+it('a search for a user finds a name that follows the code of a character, and a name with such a code', () => {
   expect(searchFor({ user: 'eva' }).isIn(`user='x%20eva'`)).toBe(true)
   expect(searchFor({ user: 'éva' }).isIn(String.raw`{"user": "\u00e9va"}`)).toBe(true)
   expect(searchFor({ user: 'eva' }).isIn('x%C3%A9eva')).toBe(false)
@@ -93,7 +93,7 @@ it('a search finds an address with the slashes of PHP', () => {
 })
 
 it.each(['asked by Eva.Lund@Example.com', 'eva.lund%40example.com', 'EVA.LUND@EXAMPLE.COM'])(
-  'the reason cannot be %s',
+  'an order with the reason %s is refused',
   (reason) => {
     const subject = { value: 'eva.lund@Example.com' }
     expect(() => checkOrder({ subject, mentions: false, reason })).toThrow('must not contain')

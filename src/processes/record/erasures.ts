@@ -43,7 +43,7 @@ export interface Erasures {
   stop(): void
 }
 
-/** The id of the erasure that runs. */
+/** An erasure or a preview runs already; `id` is its id. */
 export class ErasureBusy extends Signal {
   readonly id: string
 
@@ -82,7 +82,7 @@ export function startErasures(parts: ErasuresParts): Erasures {
   }
   const deps: EraseDeps = erasing.deps({ ...parts.writer, onStep })
 
-  /** Tries until the erasure ends. A failure that would repeat leaves it to the next writer. */
+  /** Tries until the erasure ends. After an error that would repeat, only the next writer tries again. */
   async function run(id: string): Promise<void> {
     running = id
     for (let waitMs = TRY_AGAIN_MS; !stopped; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {

@@ -20,7 +20,7 @@ export interface ErasureRoutesDeps extends AdministratorDeps {
 
 export const MAX_ERASURE_BYTES = 16 * 1024
 
-/** A caller with the cluster's key also names the person that it asks for. */
+/** `by` names the administrator, if the caller has the key of the cluster. */
 const bodySchema = z.strictObject({
   user: z.string().optional(),
   value: z.string().optional(),
