@@ -131,8 +131,8 @@ describe('The program behind a statement', () => {
 
   it('is found in linear time in a text with many blanks', () => {
     const sql = `SELECT${' '.repeat(4000)}1`
-    const startMs = performance.now()
-    for (let i = 0; i < 200; i++) expect(found({ sql })).toBeUndefined()
-    expect(performance.now() - startMs).toBeLessThan(1000)
+    // In quadratic time, this takes longer than a test may take.
+    for (let i = 0; i < 60_000; i++) found({ sql })
+    expect(found({ sql })).toBeUndefined()
   })
 })
