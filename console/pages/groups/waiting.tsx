@@ -3,7 +3,7 @@ import { Text } from '@mantine/core'
 import { MOST_QUERIES, useQueryList } from '../../api/queries.ts'
 import type { Column } from '../../parts/data-table.tsx'
 import { durationColumn } from '../../parts/figure-columns.tsx'
-import { queryColumn, userColumn } from '../../parts/listed-columns.tsx'
+import { cpuColumn, elapsedColumn, queryColumn, userColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { QueryLink } from '../../parts/query-link.tsx'
 import { TableSection } from '../../parts/table-section.tsx'
@@ -50,18 +50,8 @@ const runningColumns: readonly Column<QueryListItem>[] = [
   queryColumn,
   userColumn,
   { id: 'group', title: 'Group', value: groupOf },
-  durationColumn({
-    id: 'elapsed',
-    title: 'Elapsed',
-    explanation: EXPLANATIONS.elapsed,
-    of: (query) => query.queryStats.elapsedTime,
-  }),
-  durationColumn({
-    id: 'cpu',
-    title: 'CPU',
-    explanation: EXPLANATIONS.cpu,
-    of: (query) => query.queryStats.totalCpuTime,
-  }),
+  elapsedColumn,
+  cpuColumn,
 ]
 
 /** The queries that wait in a group or below it, with the reason and the running queries. @param names of the path */

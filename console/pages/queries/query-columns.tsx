@@ -1,22 +1,23 @@
 import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
 import type { Column } from '../../parts/data-table.tsx'
-import { costColumn, countColumn, durationColumn, sizeColumn, stateColumn } from '../../parts/figure-columns.tsx'
-import { createdColumn, queryColumn, userColumn } from '../../parts/listed-columns.tsx'
+import { costColumn, countColumn, sizeColumn } from '../../parts/figure-columns.tsx'
+import {
+  cpuColumn,
+  createdColumn,
+  elapsedColumn,
+  queryColumn,
+  queryStateColumn,
+  userColumn,
+} from '../../parts/listed-columns.tsx'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
 
 /** The columns of the list of queries. */
 export const queryColumns: readonly Column<QueryListItem>[] = [
   queryColumn,
-  stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
+  queryStateColumn,
   userColumn,
   { ...createdColumn, serverSort: 'created' },
-  durationColumn({
-    id: 'elapsed',
-    title: 'Elapsed',
-    explanation: EXPLANATIONS.elapsed,
-    serverSort: 'elapsed',
-    of: (query) => query.queryStats.elapsedTime,
-  }),
+  { ...elapsedColumn, serverSort: 'elapsed' },
   {
     id: 'statement',
     title: 'Statement',
@@ -38,13 +39,7 @@ export const queryColumns: readonly Column<QueryListItem>[] = [
   { id: 'source', title: 'Source', value: (query) => query.session.source },
   { id: 'group', title: 'Resource group', value: (query) => query.resourceGroupId.join(' › ') },
   { id: 'error', title: 'Error', value: (query) => query.errorCode?.name },
-  durationColumn({
-    id: 'cpu',
-    title: 'CPU',
-    explanation: EXPLANATIONS.cpu,
-    serverSort: 'cpu',
-    of: (query) => query.queryStats.totalCpuTime,
-  }),
+  { ...cpuColumn, serverSort: 'cpu' },
   sizeColumn({
     id: 'read',
     title: 'Read',

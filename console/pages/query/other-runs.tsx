@@ -3,8 +3,15 @@ import { Link } from 'wouter'
 import type { QueryInfo, QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
 import { useQueryList } from '../../api/queries.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { countColumn, durationColumn, stateColumn } from '../../parts/figure-columns.tsx'
-import { createdColumn, queryColumn, userColumn } from '../../parts/listed-columns.tsx'
+import { countColumn } from '../../parts/figure-columns.tsx'
+import {
+  cpuColumn,
+  createdColumn,
+  elapsedColumn,
+  queryColumn,
+  queryStateColumn,
+  userColumn,
+} from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { Section } from '../../parts/section.tsx'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
@@ -30,19 +37,9 @@ function RunsOf({ queryId, fingerprint }: { readonly queryId: string; readonly f
     queryColumn,
     createdColumn,
     userColumn,
-    stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
-    durationColumn({
-      id: 'elapsed',
-      title: 'Elapsed',
-      explanation: EXPLANATIONS.elapsed,
-      of: (query) => query.queryStats.elapsedTime,
-    }),
-    durationColumn({
-      id: 'cpu',
-      title: 'CPU',
-      explanation: EXPLANATIONS.cpu,
-      of: (query) => query.queryStats.totalCpuTime,
-    }),
+    queryStateColumn,
+    elapsedColumn,
+    cpuColumn,
     countColumn({
       id: 'read',
       title: 'Rows read',

@@ -4,8 +4,8 @@ import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
 import { readStatement, useQueryList } from '../../api/queries.ts'
 import { SOURCE } from '../../api/statement/session.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { stateColumn } from '../../parts/figure-columns.tsx'
 import { Instant } from '../../parts/instant.tsx'
+import { queryStateColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 
 /** The statements that the user ran in the console, newest first. */
@@ -22,7 +22,7 @@ export function OwnStatements({ user, onOpen }: { readonly user: string; readonl
         </Anchor>
       ),
     },
-    stateColumn({ id: 'state', title: 'State', of: (query) => query.state }),
+    queryStateColumn,
     {
       id: 'statement',
       title: 'Statement',
