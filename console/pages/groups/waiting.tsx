@@ -61,9 +61,10 @@ export function Waiting({ names }: { readonly names: readonly string[] }) {
   if (!data) return null
   const inGroup = data.queries.filter(({ resourceGroupId }) => names.every((name, at) => resourceGroupId[at] === name))
   const running = inGroup.filter(({ state }) => state !== 'QUEUED')
+  const runningIn = idsByGroup(running)
   const waiting = inGroup
     .filter(({ state }) => state === 'QUEUED')
-    .map((query) => ({ ...query, waitsFor: running.filter((one) => groupOf(one) === groupOf(query)).map(idOf) }))
+    .map((query) => ({ ...query, waitsFor: runningIn.get(groupOf(query)) ?? [] }))
   return (
     <>
       {data.older === undefined ? null : (
@@ -89,6 +90,17 @@ export function Waiting({ names }: { readonly names: readonly string[] }) {
       />
     </>
   )
+}
+
+function idsByGroup(queries: readonly QueryListItem[]): ReadonlyMap<string, readonly string[]> {
+  const ids = new Map<string, string[]>()
+  for (const query of queries) {
+    const group = groupOf(query)
+    const found = ids.get(group)
+    if (found) found.push(query.queryId)
+    else ids.set(group, [query.queryId])
+  }
+  return ids
 }
 
 function groupOf({ resourceGroupId }: QueryListItem): string {
