@@ -28,15 +28,12 @@ export const EXPLANATIONS = {
   bytesRead: { text: `Bytes that the query read from tables. ${BYTES}` },
   rowsRead: { text: 'Rows that the query read from tables', unit: 'rows' },
   resultRows: { text: 'Rows of the result', unit: 'rows' },
-  resultBytes: { text: `Bytes of the result. ${BYTES}` },
   peakMemory: { text: `The most memory that the tasks held at once. ${BYTES}` },
-  spilled: { text: `Bytes that the tasks wrote to disk because memory was short. ${BYTES}` },
   cost: {
     text: 'By the prices of the server: CPU time, bytes read, and hours of clusters; empty without prices',
     unit: 'currency',
   },
   splits: { text: 'Completed splits, of all splits: parts of tables that are read apart', unit: 'splits' },
-  tasks: { text: 'Tasks of all stages', unit: 'tasks' },
   takeOvers: { text: 'How often a coordinator took the query over from another', unit: 'take-overs' },
   phases: { text: `How long each phase of the query took, from its creation. ${TIME}` },
   graph: {
