@@ -13,6 +13,7 @@ import classes from './data-table.module.css'
 import { Explained } from './explained.tsx'
 import type { Explanation } from './explanations.ts'
 import { Pager } from './pager.tsx'
+import { ScrolledTable } from './scrolled-table.tsx'
 
 /** A column of a DataTable. */
 export interface Column<T> {
@@ -81,7 +82,7 @@ export function DataTable<T extends object>(props: DataTableProps<T>) {
   return (
     <>
       <Pager page={page} pageSize={PAGE} rows={rows.length} onPage={setPage} />
-      <div className="scrolled" tabIndex={0} role="group" aria-label={`${label}: table`}>
+      <ScrolledTable label={label}>
         <Table highlightOnHover aria-label={label} className={classes.table}>
           <Table.Thead>
             <Table.Tr>
@@ -126,7 +127,7 @@ export function DataTable<T extends object>(props: DataTableProps<T>) {
               ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </ScrolledTable>
     </>
   )
 }

@@ -3,6 +3,7 @@ import { useMemo, useState } from 'react'
 import type { QueryEvent } from '../../../api/query-events.ts'
 import { Instant } from '../../../parts/instant.tsx'
 import { Pager } from '../../../parts/pager.tsx'
+import { ScrolledTable } from '../../../parts/scrolled-table.tsx'
 import { Section } from '../../../parts/section.tsx'
 import { shownDuration } from '../../../parts/units.ts'
 import { EventData } from './event-data.tsx'
@@ -45,7 +46,7 @@ export function EventList({ queryId, events, asOf, onTravel }: EventListProps) {
       </Group>
       <EventTrack events={found} asOf={asOf} />
       <Pager page={page} pageSize={PAGE} rows={found.length} onPage={setPage} />
-      <div className="scrolled" tabIndex={0} role="group" aria-label="Events: table">
+      <ScrolledTable label="Events">
         <Table aria-label="Events">
           <Table.Thead>
             <Table.Tr>
@@ -89,7 +90,7 @@ export function EventList({ queryId, events, asOf, onTravel }: EventListProps) {
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </ScrolledTable>
     </Section>
   )
 }
