@@ -2,7 +2,7 @@ import type { Column } from './data-table.tsx'
 import { Count, Duration, Size } from './figure.tsx'
 import { Instant } from './instant.tsx'
 import { StateBadge } from './state-badge.tsx'
-import { bytesOf, nanosOf, shownCost, type Priced } from './units.ts'
+import { bytesOf, nanosOf, shownCost, shownSize, type Priced } from './units.ts'
 
 /** A column whose cells show one value each: its head, and the value of a row. */
 interface Shown<T, V> extends Pick<Column<T>, 'id' | 'title' | 'explanation' | 'serverSort'> {
@@ -20,6 +20,19 @@ export function durationColumn<T>({ of, ...head }: ShownNumber<T, string>): Colu
 /** A column of sizes of the REST interface. */
 export function sizeColumn<T>({ of, ...head }: ShownNumber<T, string>): Column<T> {
   return { ...head, numeric: true, value: (row) => bytesOf(of(row)), cell: (row) => <Size of={of(row)} /> }
+}
+
+/** A column of numbers of bytes, some of which are unknown. */
+export function bytesColumn<T>({ of, ...head }: ShownNumber<T, number | undefined>): Column<T> {
+  return {
+    ...head,
+    numeric: true,
+    value: of,
+    cell(row) {
+      const bytes = of(row)
+      return bytes === undefined ? '' : shownSize(bytes)
+    },
+  }
 }
 
 /** A column of counts. */

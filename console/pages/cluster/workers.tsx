@@ -3,9 +3,8 @@ import type { NodeInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { drainWorker, useNodes } from '../../api/server.ts'
 import { Confirmed } from '../../parts/confirmed.tsx'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { countColumn, durationColumn, instantColumn, stateColumn } from '../../parts/figure-columns.tsx'
+import { bytesColumn, countColumn, durationColumn, instantColumn, stateColumn } from '../../parts/figure-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
-import { shownSize } from '../../parts/units.ts'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
 
 const columns: readonly Column<NodeInfo>[] = [
@@ -26,14 +25,12 @@ const columns: readonly Column<NodeInfo>[] = [
     of: (node) => node.runningTasks,
   }),
   countColumn({ id: 'cores', title: 'Cores', explanation: EXPLANATIONS.cores, of: (node) => node.cores }),
-  {
+  bytesColumn({
     id: 'memory',
     title: 'Memory',
     explanation: EXPLANATIONS.workerMemory,
-    numeric: true,
-    value: (node) => node.memoryBytes,
-    cell: (node) => (node.memoryBytes === undefined ? '' : shownSize(node.memoryBytes)),
-  },
+    of: (node) => node.memoryBytes,
+  }),
   {
     id: 'requests',
     title: 'Requests',

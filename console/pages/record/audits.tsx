@@ -60,16 +60,23 @@ const auditColumns: readonly Column<Audit>[] = [
   },
 ]
 
+const keyColumn: Column<{ readonly key: string }> = {
+  id: 'key',
+  title: 'Key',
+  value: ({ key }) => key,
+  cell: ({ key }) => <span className="id">{key}</span>,
+}
+
 const anchorColumns: readonly Column<Anchor>[] = [
   countColumn({ id: 'number', title: 'Number', explanation: EXPLANATIONS.anchorNumber, of: ({ number }) => number }),
   instantColumn({ id: 'time', title: 'Time', of: ({ time }) => time }),
   countColumn({ id: 'heads', title: 'Streams', explanation: EXPLANATIONS.anchorHeads, of: ({ heads }) => heads }),
   countColumn({ id: 'events', title: 'Events', explanation: EXPLANATIONS.anchorEvents, of: ({ events }) => events }),
-  { id: 'key', title: 'Key', value: ({ key }) => key, cell: ({ key }) => <span className="id">{key}</span> },
+  keyColumn,
 ]
 
 const keyColumns: readonly Column<Key>[] = [
-  { id: 'key', title: 'Key', value: ({ key }) => key, cell: ({ key }) => <span className="id">{key}</span> },
+  keyColumn,
   {
     id: 'signed',
     title: 'Introduced by',

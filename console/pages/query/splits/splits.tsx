@@ -1,12 +1,10 @@
 import { useMemo } from 'react'
-import type { QueryEvent } from '../../../api/query-events.ts'
-import { useEventData } from '../../../api/query-events.ts'
+import { useEventData, type QueryEvent } from '../../../api/query-events.ts'
 import type { Column } from '../../../parts/data-table.tsx'
 import { EXPLANATIONS } from '../../../parts/explanations.ts'
-import { countColumn } from '../../../parts/figure-columns.tsx'
+import { bytesColumn, countColumn } from '../../../parts/figure-columns.tsx'
 import { Problem } from '../../../parts/problem.tsx'
 import { TableSection } from '../../../parts/table-section.tsx'
-import { shownSize } from '../../../parts/units.ts'
 import { isPlan } from '../events/event-name.ts'
 import { plannedSplits, type PlannedSplit } from './planned-splits.ts'
 
@@ -15,14 +13,7 @@ const columns: readonly Column<PlannedSplit>[] = [
   countColumn({ id: 'scan', title: 'Scan', explanation: EXPLANATIONS.scan, of: ({ scan }) => scan }),
   { id: 'catalog', title: 'Catalog', value: ({ catalog }) => catalog },
   countColumn({ id: 'rows', title: 'Rows', explanation: EXPLANATIONS.splitRows, of: ({ rows }) => rows }),
-  {
-    id: 'bytes',
-    title: 'Bytes',
-    explanation: EXPLANATIONS.splitBytes,
-    numeric: true,
-    value: ({ bytes }) => bytes,
-    cell: ({ bytes }) => (bytes === undefined ? '' : shownSize(bytes)),
-  },
+  bytesColumn({ id: 'bytes', title: 'Bytes', explanation: EXPLANATIONS.splitBytes, of: ({ bytes }) => bytes }),
 ]
 
 /** The splits of the plan: the parts of tables that the stages read. */
