@@ -50,11 +50,16 @@ export interface Priced {
   readonly currency?: string | undefined
 }
 
-/** A cost with its currency, with three digits at least: `0.00123 EUR`; empty without prices. */
+/** A cost with its currency: `0.00123 EUR`; empty without prices. */
 export function shownCost({ cost, currency }: Priced): string {
   if (cost === undefined || currency === undefined) return ''
-  const digits = cost >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 3 }
-  return `${cost.toLocaleString('en', digits)} ${currency}`
+  return `${shownAmount(cost)} ${currency}`
+}
+
+/** An amount of money: with two digits after the point from 1 on, else with three significant digits. */
+export function shownAmount(amount: number): string {
+  const digits = amount >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 3 }
+  return amount.toLocaleString('en', digits)
 }
 
 /** A count with separators of thousands. */

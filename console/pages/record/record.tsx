@@ -6,7 +6,7 @@ import { Disclosure } from '../../parts/disclosure.tsx'
 import { Instant } from '../../parts/instant.tsx'
 import { JsonText } from '../../parts/json-text.tsx'
 import { Problem } from '../../parts/problem.tsx'
-import { shownCost, shownCount, shownDuration, shownSize } from '../../parts/units.ts'
+import { shownAmount, shownCount, shownDuration, shownSize } from '../../parts/units.ts'
 import { QueryLink } from '../../parts/query-link.tsx'
 import { RowsTable } from '../../parts/rows-table.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
@@ -155,7 +155,7 @@ function shownValue({ name, type }: { readonly name: string; readonly type: stri
 function shownFigure(name: string, text: string): string | undefined {
   if (name === 'cpu_seconds') return shownDuration(Number(text) * 1e9)
   if (name === 'scanned_bytes' || name === 'bytes') return shownSize(Number(text))
-  if (name === 'cost') return shownCost({ cost: Number(text), currency: '' }).trim()
+  if (name === 'cost') return shownAmount(Number(text))
   return name === 'queries' || name === 'row_count' ? shownCount(Number(text)) : undefined
 }
 
