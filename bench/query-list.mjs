@@ -1,6 +1,6 @@
-// How long pages of GET /v1/query take over a million ended queries: by each filter and order, frequent and rare values, the first
-// page and a deep one. `node bench/query-list.mjs`; BENCH_QUERIES=100000 for another number, BENCH_EXPLAIN=1 prints the plans of
-// pages that take longer than 300 ms.
+// Measures how long pages of GET /v1/query take over a million ended queries: for each filter and order, for frequent and rare
+// values, for the first page and a page in the middle. `node bench/query-list.mjs`; BENCH_QUERIES=100000 sets the number of queries.
+// BENCH_EXPLAIN=1 prints the plans of reads in this process (without the REST interface) that take longer than 300 ms.
 import pg from 'pg'
 import { readQueries, readStateTotals } from '../dist/readmodels/queries/queries.js'
 import { embeddedConnection } from './embedded-connection.mjs'
@@ -15,9 +15,10 @@ const server = await startServer()
 const database = new pg.Client({ ...embeddedConnection(server.dataDir), options: '-c search_path=m,quipu_log,public' })
 await database.connect()
 const client = createClient(server.base)
-const answered = []
+/** The statements of the last read in this process. */
+const sent = []
 const read = async (text, values) => {
-  answered.push({ text, values })
+  sent.push({ text, values })
   return (await database.query(text, values)).rows
 }
 
@@ -90,7 +91,7 @@ async function page(name, parameters) {
 async function measured(name, work) {
   const times = []
   let rows = 0
-  answered.length = 0
+  sent.length = 0
   await work()
   for (let run = 0; run < RUNS; run++) {
     const began = performance.now()
@@ -104,7 +105,7 @@ async function measured(name, work) {
   console.log(
     `${name.padEnd(40)} ${median.toFixed(0).padStart(6)} ms  ${String(rows).padStart(4)} rows${median > SLOW_MS ? '  SLOW' : ''}`,
   )
-  const last = answered.at(-1)
+  const last = sent.at(-1)
   if (median > SLOW_MS && process.env.BENCH_EXPLAIN && last)
     for (const row of (await database.query(`explain (analyze, buffers) ${last.text}`, last.values)).rows)
       console.log(`    ${row['QUERY PLAN']}`)
@@ -121,7 +122,7 @@ async function middle() {
   return { cursor, day: at.toISOString(), nextDay: new Date(at.getTime() + 86_400_000).toISOString() }
 }
 
-/** Fills the tables without indexes, then makes the indexes: a million insertions into each would take minutes. */
+/** Fills the tables without their indexes, then creates the indexes: a million insertions into each index would take minutes. */
 async function fill() {
   const began = performance.now()
   const { rows: indexes } = await database.query(

@@ -3,13 +3,13 @@ import { PRICED_QUERIES } from './priced-queries.ts'
 
 const ROWS = 50
 
-/** What queries used, and its price. */
+/** The resources that queries used, and their cost. */
 const WORK = `count(*) as queries, sum(cpu_ms) / 1000 as cpu_seconds, sum(raw_input_bytes)::float8 as scanned_bytes,
   sum(cost) as cost, max(currency) as currency`
 
 const units = { cpu_seconds: 's', scanned_bytes: 'bytes' } as const
 
-/** @param keys the columns of the answer that name what the cost is for, with their SQL */
+/** A table of sums of costs. @param keys the columns to group by: their names in the answer, with their SQL */
 function costBy(
   title: string,
   description: string,

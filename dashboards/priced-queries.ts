@@ -1,7 +1,7 @@
 /**
- * SQL for the cost of queries in Postgres, by the prices that the log recorded last: the common tables `periods` and
- * `priced`, which has a row for each query with `cost` and `currency`. A test compares it with the costs of the REST
- * interface, which `src/readmodels/history/prices.ts` makes.
+ * SQL for the cost of queries in Postgres, by the prices that the log recorded last: the common table expressions
+ * `periods`, and `priced`, which has a row for each query with `cost` and `currency`. A test compares it with the costs of the REST
+ * interface, which `src/readmodels/history/prices.ts` computes.
  */
 export const PRICED_QUERIES = `in_force as (
   select case kind when 'FileTaken' then details->>'digest' else

@@ -7,7 +7,7 @@ export type ActKind = ActInfo['act']
 /** The queries of an act: parameters of `GET /v1/query`, or ids of queries. */
 export type ActFilter = Readonly<Record<string, string | readonly string[]>>
 
-/** Reads which queries an act would be about. */
+/** Reads the queries that an act would change. */
 export function useActPreview(act: ActKind, filter: ActFilter) {
   return useQuery<ActPreview>({
     queryKey: ['act-preview', act, filter],

@@ -28,7 +28,7 @@ export interface Column<T> {
   readonly value: (row: T) => string | number | undefined
   /** What the cell shows; default: the value. */
   readonly cell?: (row: T) => ReactNode
-  /** The parameter by which the server sorts its rows by this column; absent: it cannot. */
+  /** The parameter of the request that sorts the rows by this column; absent: the server cannot sort by it. */
   readonly serverSort?: string
 }
 
@@ -134,7 +134,7 @@ export function DataTable<T extends object>(props: DataTableProps<T>) {
 
 type Sorted = false | 'asc' | 'desc'
 
-/** The head of a column: its title, and by a click another order of the rows. */
+/** The head of a column. A click on the title sorts the rows. */
 function Head<T>({
   column,
   sorted,
@@ -165,7 +165,7 @@ function sortedAtServer<T>(column: Column<T> | undefined, { by, descending }: Se
   return descending ? 'desc' : 'asc'
 }
 
-/** Asks the server for the order of a column, from the largest on; a second click turns it. */
+/** Asks the server for the order of a column, the largest first; a second click reverses the order. */
 function sorter<T>(
   column: Column<T> | undefined,
   { order, onOrder }: NonNullable<DataTableProps<object>['serverOrder']>,

@@ -5,14 +5,14 @@ import { explanationText, type Explanation } from './explanations.ts'
 /** Distance of an explanation from its number and from the edges of the window, pixels. */
 const GAP = 6
 
-/** A number or the name of a number. Its explanation appears by pointer, keyboard and tap, and goes with Escape. */
+/** A number or the name of a number. Its explanation appears by pointer, keyboard and tap. Escape hides it. */
 export function Explained({
   by,
   onClick,
   children,
 }: {
   readonly by: Explanation
-  /** A click also does this. */
+  /** Called by a click, which also shows the explanation. */
   readonly onClick?: ((event: unknown) => void) | undefined
   readonly children: ReactNode
 }) {
@@ -46,7 +46,7 @@ export function Explained({
           role="tooltip"
           popover="manual"
           className="explanation"
-          ref={(element) => placeBeside(element, number.current)}
+          ref={(element) => showBeside(element, number.current)}
         >
           {explanationText(by)}
         </span>
@@ -55,8 +55,8 @@ export function Explained({
   )
 }
 
-/** Shows an explanation above all else, below its number, or above it where the window ends. */
-function placeBeside(element: HTMLElement | null, number: HTMLElement | null): void {
+/** Shows an explanation over the page: below its number, or above the number if there is no room below. */
+function showBeside(element: HTMLElement | null, number: HTMLElement | null): void {
   if (!element || !number) return
   element.showPopover()
   const { left, top, bottom } = number.getBoundingClientRect()

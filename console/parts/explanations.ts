@@ -1,4 +1,4 @@
-/** What a number means. */
+/** The meaning of a number. */
 export interface Explanation {
   readonly text: string
   /** The unit of the number, if the number is shown without one. */
@@ -33,7 +33,7 @@ export const EXPLANATIONS = {
     text: 'By the prices of the server: CPU time, bytes read, and hours of clusters; empty without prices',
     unit: 'currency',
   },
-  splits: { text: 'Completed splits, of all splits: parts of tables that are read apart', unit: 'splits' },
+  splits: { text: 'Completed splits, of all splits: parts of tables that are read separately', unit: 'splits' },
   takeOvers: { text: 'How often a coordinator took the query over from another', unit: 'take-overs' },
   phases: { text: `How long each phase of the query took, from its creation. ${TIME}` },
   graph: {
@@ -49,9 +49,9 @@ export const EXPLANATIONS = {
   taskBlocked: { text: `Time in which the task waited for input or room for output. ${TIME}` },
   taskMemory: { text: `Memory that the task holds now; 0 once it has ended. ${BYTES}` },
   taskTimes: { text: `When each task ran, and for how long. ${TIME}` },
-  rowsIn: { text: 'Rows that came in; ? where the engine did not count them', unit: 'rows' },
-  rowsOut: { text: 'Rows that were given on; ? where the engine did not count them', unit: 'rows' },
-  bytesOut: { text: `Bytes that were given on. Of operators only scans and outputs count them. ${BYTES}` },
+  rowsIn: { text: 'Rows of the input; ? where the engine did not count them', unit: 'rows' },
+  rowsOut: { text: 'Rows of the output; ? where the engine did not count them', unit: 'rows' },
+  bytesOut: { text: `Bytes of the output. Only scans and outputs among the operators count them. ${BYTES}` },
   share: { text: 'Part of the time of all operators', unit: '%' },
   operatorTime: {
     text: `Time that the engine's profiler measured, summed over threads; ? where a task was not profiled. ${TIME}`,

@@ -37,7 +37,7 @@ const LOOKS = [
   { user: 'ana', colorScheme: 'light', width: 390 },
 ] as const
 
-/** The looks in which a page is tested: two that change from page to page, so that all of them occur, or all. */
+/** The looks for the test of a page: all of them in a full test, else two. The pages together have all looks. */
 function looksOf(page: number) {
   const at = (2 * page) % LOOKS.length
   return FULL_TESTS ? LOOKS : LOOKS.slice(at, at + 2)

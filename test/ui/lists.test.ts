@@ -177,7 +177,10 @@ function queriesApi(queries: readonly QueryListItem[]) {
   return { api, asked: () => asked }
 }
 
-/** Adds `/v1/act`: a preview of two queries, and an act that ends at the second look. `posted` gives the bodies. */
+/**
+ * Adds `/v1/act` to an API: a preview of two queries, and an act that has ended when the console reads it a second time.
+ * @returns `posted`: the bodies of all requests
+ */
 function addActs(api: Router, text: string) {
   const bodies: unknown[] = []
   const begun = {

@@ -25,7 +25,7 @@ const LINES = [
   { queryId: 'q_later', ...at, verdict: 'OF_A_LATER_VERSION' },
 ]
 
-/** A record without replays. */
+/** An API whose record has no replays. */
 function emptyRecord(): Router {
   const api = express.Router()
   api.post('/v1/statement', (_request, response) => {

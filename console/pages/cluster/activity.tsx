@@ -12,7 +12,7 @@ const EVERY_MS = 5000
 /** The most samples of a series: ten minutes. */
 const MOST = 120
 
-/** What all queries that were created since the page was opened have done up to a time. */
+/** Totals, at one time, of all queries that were created since the page was opened. */
 interface Counted {
   readonly at: number
   readonly ended: number
@@ -65,7 +65,7 @@ function countedIn({ states, cpuTime, queries }: TotalsInfo): Counted {
   return { at: Date.now(), ended, cpuSeconds: (nanosOf(cpuTime) ?? 0) / 1e9, open: queries - ended }
 }
 
-/** The increase of a count a second, between each two samples. */
+/** The increase of a count per second, between each sample and the sample before it. */
 function rates(counted: readonly Counted[], of: (one: Counted) => number): readonly Sample[] {
   return counted.slice(1).map((one, index) => {
     const before = counted[index] ?? one

@@ -8,7 +8,8 @@ import { queryColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { shownCount } from '../../parts/units.ts'
 
-const EXPLANATIONS: Readonly<Record<ActKind, string>> = {
+/** The effect of each act on the queries. */
+const EFFECTS: Readonly<Record<ActKind, string>> = {
   kill: 'The queries fail with ADMINISTRATIVELY_KILLED.',
   hold: 'The waiting queries do not start until they are released.',
   release: 'The held queries wait in their groups again.',
@@ -16,7 +17,7 @@ const EXPLANATIONS: Readonly<Record<ActKind, string>> = {
   forget: 'Texts, users, plans and figures of the queries are removed for ever.',
 }
 
-/** Shows which queries an act is about, asks for the reason, and then shows the progress of the act. */
+/** Shows the queries that an act would change, asks for the reason, and then shows the progress of the act. */
 export function ActDialog({
   act,
   label,
@@ -26,14 +27,14 @@ export function ActDialog({
   readonly act: ActKind
   readonly label: string
   readonly filter: ActFilter
-  /** @param isDone whether the act was begun */
-  readonly onClose: (isDone: boolean) => void
+  /** @param isBegun whether the act was begun */
+  readonly onClose: (isBegun: boolean) => void
 }) {
   const preview = useActPreview(act, filter)
   const beginning = useActBeginning(filter)
   const title = `${label} queries`
   const close = () => onClose(beginning.isSuccess)
-  // The header of the kit's dialog is a landmark of the page; this dialog has its own.
+  // Mantine's header of a dialog would be a landmark of the page, so this dialog has its own header.
   return (
     <Modal.Root opened onClose={close} size="xl" lockScroll={false}>
       <Modal.Overlay />
@@ -49,7 +50,7 @@ export function ActDialog({
             <ActProgress begun={beginning.data} onClose={close} />
           ) : (
             <>
-              <Text size="sm">{EXPLANATIONS[act]}</Text>
+              <Text size="sm">{EFFECTS[act]}</Text>
               {preview.error ? <Problem error={preview.error} /> : null}
               {preview.data ? <PreviewedQueries preview={preview.data} /> : null}
               {beginning.error ? <Problem error={beginning.error} /> : null}
@@ -80,6 +81,7 @@ const previewColumns: readonly Column<ActPreview['queries'][number]>[] = [
   },
 ]
 
+/** The most queries that the dialog lists. */
 const MOST_SHOWN = 20
 
 function PreviewedQueries({ preview: { matched, denied, states, queries } }: { readonly preview: ActPreview }) {

@@ -53,9 +53,9 @@ export function BulkBar({
           act={act}
           label={label}
           filter={filter}
-          onClose={(isDone) => {
+          onClose={(isBegun) => {
             setFilter(undefined)
-            if (isDone) onClear()
+            if (isBegun) onClear()
           }}
         />
       ) : null}

@@ -10,7 +10,7 @@ import { Problem } from '../../parts/problem.tsx'
 import { TableSection } from '../../parts/table-section.tsx'
 import { shownCount, shownDuration } from '../../parts/units.ts'
 
-/** The entry of the page's list for the audits, which are no statement over the history. */
+/** The entry for audits in the list of questions. Audits come from the REST interface, not from the history. */
 export const AUDITS = { id: 'audits', title: 'Audits and anchors' } as const
 
 type Audit = AuditInfo['audits'][number]

@@ -9,7 +9,7 @@ export interface RecordView {
   readonly explanation: string
   /** Fields that narrow the question, besides the number of days. */
   readonly fields: readonly RecordField[]
-  /** The number of days that the question asks about at first. @default 1 */
+  /** The number of days that the question is about until the user chooses another. @default 1 */
   readonly days?: number
   /**
    * @param given values of the fields that are not empty, and `days`
@@ -22,7 +22,7 @@ export interface RecordField {
   readonly name: string
   readonly label: string
   readonly required?: true
-  /** What the field can be; the first one is chosen at first. Absent: any text. */
+  /** The values of the field; the page first chooses the first value. Absent: any text. */
   readonly choices?: readonly string[]
 }
 
@@ -50,7 +50,7 @@ const ACTS = [
   'LogVerified',
 ]
 
-/** What costs can be summed by: the view of `system.history`, its columns, and the condition on its time. */
+/** Ways to group costs: the view of `system.history`, its columns to group by, and a condition on its rows. */
 const COSTS: Readonly<Record<string, { readonly view: string; readonly columns: string; readonly where?: string }>> = {
   user: { view: 'cost_by_day', columns: 'user' },
   'group of the user': { view: 'cost_by_group', columns: 'user_group' },
@@ -175,7 +175,7 @@ export const RECORD_VIEWS: readonly [RecordView, ...RecordView[]] = [
   },
 ]
 
-/** Views by month begin with the month of the first day. */
+/** Views with a row for each month. A question to them begins with the whole month of its first day. */
 const BY_MONTH = new Set(['cost_by_group', 'cost_by_table'])
 
 function costsOf(given: ReadonlyMap<string, string>): string | undefined {
@@ -209,7 +209,7 @@ function rowsOf(
   return `SELECT ${columns} FROM system.history.${table} WHERE ${[since, ...conditions].join(' AND ')} ORDER BY ${time} DESC LIMIT ${MOST_ROWS}`
 }
 
-/** The number of days that a question asks about. */
+/** The number of days that a question is about. */
 function daysOf(given: ReadonlyMap<string, string>, otherwise: number): number {
   const days = Number(given.get('days'))
   return Number.isInteger(days) && days > 0 ? days : otherwise

@@ -17,7 +17,10 @@ import { ReplayVerdicts } from './verdicts/replay-verdicts.tsx'
 
 const DAYS = ['1', '7', '30', '90', '365']
 
-/** Questions to the record: each is a statement over `system.history`, with the rights of the user; and audits. */
+/**
+ * Questions to the record, and the audits of the log. Each question is a statement over `system.history` with the rights of
+ * the user.
+ */
 export function RecordPage() {
   usePageTitle('Record')
   const [search, setSearch] = useSearchParams()

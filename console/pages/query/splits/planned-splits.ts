@@ -9,7 +9,7 @@ export interface PlannedSplit {
   readonly bytes: number | undefined
 }
 
-/** The splits in the data of the event QueryPlanned; none if the data has another shape. */
+/** Reads the splits from the data of the event QueryPlanned; none if the data has another shape. */
 export function plannedSplits(data: unknown): readonly PlannedSplit[] {
   return listIn(data, 'stages').flatMap((stage) =>
     listIn(stage, 'splits').map((split, at) => ({
