@@ -1,6 +1,5 @@
 import type { TablePanel } from './panel.ts'
-
-const ROWS = 50
+import { ROWS } from './tables.ts'
 
 export const readersOfTable: TablePanel = {
   kind: 'table',

@@ -1,7 +1,6 @@
 import type { TablePanel } from './panel.ts'
 import { PRICED_QUERIES } from './priced-queries.ts'
-
-const ROWS = 50
+import { ROWS } from './tables.ts'
 
 /** The resources that queries used, and their cost. */
 const WORK = `count(*) as queries, sum(cpu_ms) / 1000 as cpu_seconds, sum(raw_input_bytes)::float8 as scanned_bytes,

@@ -4,7 +4,8 @@ import type { TablePanel } from './panel.ts'
  * Rows of the read models: schema `m`, which rebuilds switch. `$__timeFilter` and `sqlstring`, which quotes a text, are Grafana's.
  */
 
-const ROWS = 50
+/** The most rows of a table of a dashboard. */
+export const ROWS = 50
 
 const columns = `created_at, query_id, user_name, source, state, elapsed_ms, queued_ms, cpu_ms, peak_memory_bytes,
   output_rows, left(sql_text, 120) as sql, trace_id`
