@@ -3,6 +3,7 @@ import { Fenced, LogUnavailable } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { queryOfStream, type QueryId } from '../../shared/ids.ts'
+import { howToRetry } from '../../shared/quipu-error.ts'
 import type { ActKind, ActOutcome, SystemEvent } from '../system/events.ts'
 import type { SystemJournal } from '../system/system-journal.ts'
 import {
@@ -17,9 +18,10 @@ import {
 export type StartedAct = Extract<SystemEvent, { type: 'ActStarted' }>['data']
 
 /**
- * Does what an act is about with one query. May be called again for the same query after a crash: it then finds out by
- * the query's state that this act did it already.
- * @throws LogUnavailable: it is called again after a pause
+ * Carries out an act on one query. A later coordinator may call it again for the same query: the state of the query
+ * then shows whether this act did it already.
+ * @param again whether an earlier coordinator may have called it for this query
+ * @throws QuipuError with `later`: it is called again after a pause
  */
 export type ActOnQuery = (queryId: QueryId, act: StartedAct, again: boolean) => Promise<TargetResult>
 
@@ -196,7 +198,7 @@ class ActRun {
         return await this.#deps.actOn[started.act](queryId, started, this.#again)
       } catch (error) {
         if (error instanceof Fenced) throw error
-        if (!(error instanceof LogUnavailable)) {
+        if (howToRetry(error) !== 'later') {
           this.#deps.onError(queryId, error)
           // The message may contain values of the statement, and the events of the act outlive the query.
           return { outcome: 'failed', why: error instanceof EngineError ? error.errorName : 'GENERIC_INTERNAL_ERROR' }

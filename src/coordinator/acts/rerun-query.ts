@@ -1,6 +1,7 @@
-import { LogUnavailable, type StreamReader } from '../../events/event-log.ts'
-import { EngineError } from '../../shared/engine-error.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fenced, type StreamReader } from '../../events/event-log.ts'
 import { queryOfStream, type QueryId } from '../../shared/ids.ts'
+import { howToRetry } from '../../shared/quipu-error.ts'
 import type { RelayedPage } from '../clusters/relay/sealed-address.ts'
 import { preparedStatement, type PrepareStatementDeps } from '../query/results/prepare-statement.ts'
 import type { StatementService } from '../query/results/statement-service.ts'
@@ -26,6 +27,7 @@ export interface RerunDeps {
 }
 
 const POLL_MS = 1000
+const PAUSE_MS = 500
 
 /**
  * Runs the statement of an ended query again, as the same user and with the same session, like a statement that a
@@ -42,9 +44,9 @@ export async function rerunQuery(
   if (begun) return resultOf(deps, begun)
   const { state: query } = await readQuery(deps.log, queryId)
   if (query.kind === 'NONE') return { outcome: 'unknown' }
-  const refusal = isTerminal(query.kind) ? refusalOf(deps, query) : undefined
-  if (refusal !== undefined) return { outcome: 'refused', why: refusal }
   if (!isTerminal(query.kind)) return { outcome: 'unchanged' }
+  const refusal = refusalOf(deps, query)
+  if (refusal !== undefined) return { outcome: 'refused', why: refusal }
   return resultOf(deps, await submit(deps, query, act))
 }
 
@@ -65,19 +67,13 @@ function refusalOf({ notAsBefore }: RerunDeps, { created }: KnownQuery): string 
   return notAsBefore(session)
 }
 
-/** @throws LogUnavailable when the server takes no statement now */
+/** @throws QuipuError as `StatementService.submit` does; with `later` when the server takes no statement now */
 async function submit(deps: RerunDeps, { queryId, created }: KnownQuery, act: StartedAct): Promise<QueryId> {
   const { sql, session, headerFamily } = created
   const rerun = { queryId, act: act.actId }
   const rest = { baseUri: deps.baseUri, headerFamily, sampled: false, rerun }
   const prepared = await preparedStatement(deps.prepare, sql, asSent(session), rest)
-  try {
-    return (await deps.service.submit(prepared)).queryId
-  } catch (error) {
-    // Too many statements are open: the server takes it later.
-    if (error instanceof EngineError) throw new LogUnavailable(error.message)
-    throw error
-  }
+  return (await deps.service.submit(prepared)).queryId
 }
 
 /** The session as the client sent it, before the rules in force then set properties. */
@@ -101,25 +97,62 @@ async function resultOf(deps: RerunDeps, queryId: QueryId): Promise<TargetResult
 
 /** @returns the name of the query's error; undefined if it finished */
 async function followed(deps: RerunDeps, queryId: QueryId): Promise<string | undefined> {
-  const { registry, service, log } = deps
-  let relayed: RelayedPage | undefined
-  for (let token = registry.get(queryId)?.firstToken ?? 0; registry.get(queryId);) {
-    const answer = await service.poll(queryId, token, POLL_MS, relayed)
-    if (answer.kind === 'relayed') {
-      if (answer.data) for await (const _ of answer.data);
-      const { error } = await answer.tail
-      if (error) return error.errorName
-      if (!answer.next) return undefined
-      relayed = answer.next
-      token++
-      continue
-    }
-    if (answer.kind !== 'answer') break
-    if (answer.failure) return answer.failure.errorName
-    if (answer.nextToken === undefined) return undefined
-    token = answer.nextToken
+  const { registry } = deps
+  let page: Page = { token: registry.get(queryId)?.firstToken ?? 0 }
+  while (registry.get(queryId)) {
+    const answer = await repeated(() => readPage(deps, queryId, page))
+    if (answer === 'gone') break
+    if (answer.next === undefined) return answer.errorName
+    page = answer.next
   }
-  const { state } = await readQuery(log, queryOfStream(queryId))
+  const { state } = await repeated(() => readQuery(deps.log, queryOfStream(queryId)))
   if (state.kind === 'FAILED') return state.failure.errorName
   return state.kind === 'FINISHED' ? undefined : 'it is not known any more'
+}
+
+interface Page {
+  readonly token: number
+  readonly relayed?: RelayedPage
+}
+
+/** The page that follows, or the end of the query. */
+type PageAnswer =
+  { readonly next: Page } | { readonly next: undefined; readonly errorName: string | undefined } | 'gone'
+
+/** Reads the rows of a page and drops them. */
+async function readPage({ service }: RerunDeps, queryId: QueryId, { token, relayed }: Page): Promise<PageAnswer> {
+  const answer = await service.poll(queryId, token, POLL_MS, relayed)
+  switch (answer.kind) {
+    case 'relayed': {
+      if (answer.data) for await (const _ of answer.data);
+      const { error } = await answer.tail
+      const isLast = error !== undefined || answer.next === undefined
+      return isLast
+        ? { next: undefined, errorName: error?.errorName }
+        : { next: { token: token + 1, relayed: answer.next } }
+    }
+    case 'answer': {
+      const { failure, nextToken } = answer
+      if (failure || nextToken === undefined) return { next: undefined, errorName: failure?.errorName }
+      return { next: { token: nextToken, ...(relayed && { relayed }) } }
+    }
+    case 'gone':
+    case 'unknown':
+      return 'gone'
+  }
+}
+
+/**
+ * Repeats a read until it does not fail with `later`. The caller of `rerunQuery` must not get such an error once the
+ * query has begun, because it would run the statement a second time.
+ */
+async function repeated<T>(read: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await read()
+    } catch (error) {
+      if (error instanceof Fenced || howToRetry(error) !== 'later') throw error
+      await sleep(PAUSE_MS, undefined, { ref: false })
+    }
+  }
 }

@@ -28,7 +28,7 @@ export interface StatementMemoryLimits {
 
 /** The memory of open statements, limited in all, for each user, and for each address of unknown users. */
 export interface StatementMemory {
-  /** @throws EngineError TOO_MANY_REQUESTS_FAILED when one of the limits is reached */
+  /** @throws EngineError TOO_MANY_REQUESTS_FAILED when one of the limits is reached; `later` if waiting can help */
   hold(owner: SlotOwner, bytes: number): HeldMemory
   /**
    * Holds memory for a query that an earlier coordinator accepted: only such queries count against the total limit.
@@ -62,6 +62,11 @@ export function createStatementMemory(limits: StatementMemoryLimits): StatementM
     if (!known && addresses.of(address) + bytes > limits.addressBytes)
       return `The open statements of this address take ${of(addresses.of(address), limits.addressBytes)}`
     return undefined
+  }
+
+  /** Whether the limits allow this many bytes while no other statement is open. */
+  function fitsAlone({ known }: SlotOwner, bytes: number): boolean {
+    return bytes <= Math.min(limits.totalBytes, limits.userBytes, known ? Infinity : limits.addressBytes)
   }
 
   function held(owner: SlotOwner, first: number, onRelease: () => void): HeldMemory {
@@ -105,7 +110,9 @@ export function createStatementMemory(limits: StatementMemoryLimits): StatementM
     hold(owner, bytes) {
       const reason = obstacle(owner, bytes)
       if (reason !== undefined)
-        throw new EngineError('TOO_MANY_REQUESTS_FAILED', `${reason}: take or cancel their results, or wait`)
+        throw new EngineError('TOO_MANY_REQUESTS_FAILED', `${reason}: take or cancel their results, or wait`, {
+          retry: fitsAlone(owner, bytes) ? 'later' : 'never',
+        })
       return held(owner, bytes, () => {})
     },
     holdRecovered(owner, bytes, needed) {

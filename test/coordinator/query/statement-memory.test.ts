@@ -30,7 +30,7 @@ describe('The memory of open statements', () => {
   it('has limits per user, per address and in total, which refuse a statement before it gets an id', async () => {
     const log = new MemoryLog()
     const bed = createStatementBed({ log, memory: limits, analyze: openForEver })
-    const tooMuch = { errorName: 'TOO_MANY_REQUESTS_FAILED' }
+    const tooMuch = { errorName: 'TOO_MANY_REQUESTS_FAILED', retry: 'later' }
     for (let index = 0; index < 3; index++) await bed.submit(long(30 * kB), 'ana', `10.0.0.${index}`)
     await expect(bed.submit(long(30 * kB), 'ana', '10.0.0.9')).rejects.toMatchObject(tooMuch)
     for (let index = 0; index < 3; index++) await bed.submit(long(30 * kB), `user ${index}`, '10.1.0.0')
@@ -43,6 +43,7 @@ describe('The memory of open statements', () => {
     await Promise.all(bed.executions.map((execution) => execution.cancel()))
     expect(bed.memory.heldBytes).toBe(0)
     await bed.submit(long(30 * kB), 'ana', '10.0.0.9')
+    await expect(bed.submit(long(110 * kB), 'ana', '10.0.0.9')).rejects.toMatchObject({ ...tooMuch, retry: 'never' })
   })
 
   it('counts two bytes for each character of a text with a character outside Latin-1', async () => {

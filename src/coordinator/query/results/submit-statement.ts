@@ -38,9 +38,11 @@ export async function submitStatement(deps: SubmitDeps, statement: PostedStateme
 
 /** @throws EngineError, LogUnavailable when this coordinator takes no statement now */
 function admit({ registry, limits, accepting, hasDiskRoom }: SubmitDeps): void {
-  if (!accepting()) throw new EngineError('SERVER_SHUTTING_DOWN', 'The server is shutting down')
+  if (!accepting()) throw new EngineError('SERVER_SHUTTING_DOWN', 'The server is shutting down', { retry: 'later' })
   if (registry.open >= limits.openQueries)
-    throw new EngineError('TOO_MANY_REQUESTS_FAILED', `Too many open queries: ${limits.openQueries} are allowed`)
+    throw new EngineError('TOO_MANY_REQUESTS_FAILED', `Too many open queries: ${limits.openQueries} are allowed`, {
+      retry: 'later',
+    })
   if (!hasDiskRoom())
     throw new LogUnavailable(
       'The disk of the data folder is almost full: no statement is accepted until there is space',
