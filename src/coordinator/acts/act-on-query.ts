@@ -65,23 +65,20 @@ async function release(deps: ActOnQueryDeps, queryId: QueryId, act: StartedAct):
   return { outcome: released ? 'done' : 'unchanged' }
 }
 
-function dataOf({ actId, reason, by: user, originalUser, remoteAddress }: StartedAct) {
-  const by = {
-    user,
+function dataOf(act: StartedAct) {
+  return { act: act.actId, reason: act.reason, by: { user: act.by, ...originOf(act) } }
+}
+
+/** The person behind the user of an act, and their address. */
+function originOf({ originalUser, remoteAddress }: StartedAct) {
+  return {
     ...(originalUser !== undefined && { originalUser }),
     ...(remoteAddress !== undefined && { remoteAddress }),
   }
-  return { act: actId, reason, by }
 }
 
 async function forget(deps: ActOnQueryDeps, queryId: QueryId, act: StartedAct): Promise<TargetResult> {
-  const { actId, by, originalUser, remoteAddress } = act
-  const administrator = {
-    by,
-    ...(originalUser !== undefined && { originalUser }),
-    ...(remoteAddress !== undefined && { remoteAddress }),
-    act: actId,
-  }
+  const administrator = { by: act.by, ...originOf(act), act: act.actId }
   try {
     const { kind } = await deps.forget(queryId, administrator)
     if (kind === 'forgotten') return { outcome: 'done' }
@@ -99,7 +96,7 @@ async function knownQuery(
 ): Promise<KnownQuery | undefined> {
   const state = registry.get(queryId)?.aggregate.state ?? (await readQuery(log, queryId)).state
   if (state.kind === 'NONE') return undefined
-  // Recovery has not reached it.
+  // Recovery has not reached the query yet.
   if (!isTerminal(state.kind) && !registry.get(queryId))
     throw new LogUnavailable(`Query ${queryId} is not taken over yet`)
   return state

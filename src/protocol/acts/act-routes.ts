@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Request, Router } from 'express'
 import { z } from 'zod'
-import type { Acts, StartedAct } from '../../coordinator/acts/acts.ts'
-import { MOST_ACTS } from '../../coordinator/acts/acts.ts'
+import { MOST_ACTS, type Acts, type StartedAct } from '../../coordinator/acts/acts.ts'
 import type { KnownAct } from '../../coordinator/acts/act-state.ts'
 import { withoutSecrets } from '../../coordinator/query/stream/ending.ts'
 import type { ActKind } from '../../coordinator/system/events.ts'
@@ -174,7 +173,7 @@ function previewInfo(act: ActKind, { rows, denied }: MatchedQueries): Omit<ActPr
     act,
     matched: rows.length,
     denied,
-    states: Object.fromEntries(queryStates.flatMap((state) => [[state, states.get(state) ?? 0]])),
+    states: Object.fromEntries(queryStates.map((state) => [state, states.get(state) ?? 0])),
     users: users.sort((a, b) => b.queries - a.queries).slice(0, MOST_USERS),
     queries: rows.slice(0, MOST_SHOWN).map((row) => ({
       queryId: row.query_id,

@@ -1,5 +1,5 @@
 import type { Request } from 'express'
-import { isOnHold, type KnownQuery } from '../../coordinator/query/stream/state.ts'
+import { isOnHold, isTerminal, type KnownQuery } from '../../coordinator/query/stream/state.ts'
 import type { ActKind } from '../../coordinator/system/events.ts'
 import type { QueryListRow } from '../../readmodels/queries/queries.ts'
 import { cursorOf, NEWEST_FIRST } from '../../readmodels/queries/query-order.ts'
@@ -30,15 +30,16 @@ const PAGE = 1000
 /** The characters of a text that a preview shows. */
 export const PREVIEWED_CHARACTERS = 200
 
-const OPEN = queryStates.filter((state) => state !== 'FINISHED' && state !== 'FAILED')
+const OPEN = queryStates.filter((state) => !isTerminal(state))
+const ENDED = queryStates.filter(isTerminal)
 
 /** The states in which an act can do anything. */
 const STATES: Readonly<Record<ActKind, readonly string[]>> = {
   kill: OPEN,
   hold: ['QUEUED'],
   release: ['QUEUED'],
-  rerun: ['FINISHED', 'FAILED'],
-  forget: ['FINISHED', 'FAILED'],
+  rerun: ENDED,
+  forget: ENDED,
 }
 
 /**
