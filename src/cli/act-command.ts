@@ -147,7 +147,7 @@ async function ask(server: CalledServer, target: string, body: unknown, headers 
   return parseJson(text)
 }
 
-/** The key of the cluster's processes, without which a server that authenticates nobody forgets nothing. */
+/** The cluster's key as a header. A server without authentication forgets queries only for callers with this key. */
 function keyFor({ url, credentialsFor }: CalledServer, act: ActKind): Record<string, string> {
   const secret = process.env['QUIPU_SHARED_SECRET'] ?? ''
   const { protocol, hostname } = new URL(url)

@@ -13,7 +13,7 @@ export interface ActProblem {
   readonly why: string
 }
 
-/** An act on many queries, as its events say. Queries are done in their order: `through` of them are. */
+/** An act on many queries, as its events say. The first `through` of its queries have an outcome. */
 export type BulkActState =
   | { readonly kind: 'NONE' }
   | (ActCore & { readonly kind: 'RUNNING' })
@@ -32,7 +32,7 @@ interface ActCore {
 /** The outcome for one query. */
 export interface TargetResult {
   readonly outcome: ActOutcome
-  /** Why nothing was done; absent if something was, or nothing had to be. */
+  /** Why the act could do nothing; absent if it did something, or had nothing to do. */
   readonly why?: string
 }
 

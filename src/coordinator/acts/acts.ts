@@ -113,7 +113,7 @@ export class Acts {
     return known
   }
 
-  /** The read models have the acts that ended. */
+  /** Removes the oldest ended acts from memory: the read models have them. */
   #dropOldest(): void {
     const ended = [...this.#runs].filter(([, { state }]) => state.kind === 'ENDED')
     for (const [actId] of ended.slice(0, Math.max(0, ended.length - KEPT_ENDED))) this.#runs.delete(actId)
@@ -126,7 +126,7 @@ class ActRun {
   readonly #signal: AbortSignal
   readonly #again: boolean
   #state: BulkActState
-  /** Results by number, from `through` on, that no event has yet. */
+  /** Results that no event has yet, by the number of their query, from `through` on. */
   readonly #results = new Map<number, TargetResult>()
   #next: number
   #recordedAt: number
@@ -172,7 +172,7 @@ class ActRun {
       await this.#untilRecorded({ type: 'EndAct' })
       if (this.#state.kind !== 'ENDED') return
       this.#deps.onEnded(this.#state)
-      // Ended acts are kept for a while, and only the log needs the ids.
+      // This process keeps the ended act for a while, without the ids: they are in the log.
       this.#state = { ...this.#state, started: { ...started, queries: [] } }
     } catch (error) {
       if (!(error instanceof Fenced) && !this.#signal.aborted)

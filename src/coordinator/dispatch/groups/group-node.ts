@@ -147,7 +147,7 @@ export class GroupNode<T extends Waits> {
     return this.queued < this.maxQueued
   }
 
-  /** Whether another query may wait while starts are held: slots to run count as slots to wait. */
+  /** Whether another query may wait while no query starts: the queries that could run then wait too. */
   canHoldMore(): boolean {
     return this.running + this.queued < this.maxQueued + this.hardConcurrencyLimit
   }

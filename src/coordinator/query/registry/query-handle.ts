@@ -64,7 +64,7 @@ export interface QueryExecution {
    * @returns false where the query does not wait, or another act holds it, or this act held it before
    */
   hold(data: QueryEventOf<'QueryHeld'>['data']): Promise<boolean>
-  /** Lets a held query start once there is a place. @returns false where this act did not release it */
+  /** Lets a held query start once there is a slot. @returns false where this act did not release it */
   release(data: QueryEventOf<'QueryReleased'>['data']): Promise<boolean>
   /** Drops batches of the stage that have not begun; the query continues with the rows that it has. */
   cancelStage(stage: number): Promise<void>
