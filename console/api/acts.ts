@@ -26,6 +26,11 @@ export function useActBeginning(filter: ActFilter) {
   })
 }
 
+/** Stops an act. */
+export function useActStop({ actId }: ActInfo) {
+  return useMutation({ mutationFn: () => send(`/v1/act/${actId}`, { method: 'DELETE' }) })
+}
+
 /** Follows an act to its end. */
 export function useAct(begun: ActInfo) {
   return useQuery<ActInfo>({

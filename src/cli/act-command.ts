@@ -15,9 +15,10 @@ import { tableFormat, valueText } from './table-text.ts'
 const USAGE = `usage: quipu act kill | hold | release | rerun | forget <filter> --reason <text> [--yes] [options]
        quipu act list [options]
        quipu act show <act id> [options]
+       quipu act stop <act id> [options]
 
 Does the same with many queries. It prints the queries that the filter matches and asks before it begins. The user needs the
-right to write system information, and the right to end these queries.
+right to write system information, and the right to end these queries. An act goes on when this command is interrupted.
 
   kill         ends open queries; their errors show the reason
   hold         keeps waiting queries from starting until they are released
@@ -25,6 +26,7 @@ right to write system information, and the right to end these queries.
   rerun        runs the statements of ended queries again, as the same users
   forget       removes the data of ended queries from the event log. Without authentication this needs the secret of the
                cluster in QUIPU_SHARED_SECRET
+  stop         stops an act: the queries that it has not begun with stay as they are, and its reruns are canceled
 
 Filter; a query must match all of it:
 
@@ -77,9 +79,16 @@ const FILTERS = {
 
 type Filter = Readonly<Record<string, string | readonly string[]>>
 
+interface ActQuestion {
+  readonly method?: 'DELETE'
+  /** Sent as JSON with a POST. */
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
 type Order =
   | { readonly kind: 'help' | 'list' }
-  | { readonly kind: 'show'; readonly actId: string }
+  | { readonly kind: 'show' | 'stop'; readonly actId: string }
   | {
       readonly kind: 'act'
       readonly act: ActKind
@@ -102,10 +111,14 @@ export async function actCommand(argv: readonly string[]): Promise<number> {
   try {
     switch (order.kind) {
       case 'list':
-        printActs(z.array(actInfoSchema).parse(await ask(server, '/v1/act', undefined)))
+        printActs(z.array(actInfoSchema).parse(await ask(server, '/v1/act')))
         return 0
       case 'show':
-        return printEnd(actInfoSchema.parse(await ask(server, `/v1/act/${order.actId}`, undefined)))
+        return printEnd(actInfoSchema.parse(await ask(server, `/v1/act/${order.actId}`)))
+      case 'stop':
+        return printEnd(
+          await ended(server, actInfoSchema.parse(await ask(server, `/v1/act/${order.actId}`, { method: 'DELETE' }))),
+        )
       case 'act':
         return await carryOut(server, order)
     }
@@ -122,23 +135,33 @@ async function carryOut(
   { act, filter, reason, yes }: Extract<Order, { kind: 'act' }>,
 ): Promise<number> {
   const headers = keyFor(server, act)
-  const preview = actPreviewSchema.parse(await ask(server, '/v1/act/preview', { act, filter }, headers))
+  const preview = actPreviewSchema.parse(await ask(server, '/v1/act/preview', { body: { act, filter }, headers }))
   printPreview(preview)
   if (preview.matched === 0) return EXIT_NOT_DONE
   if (!yes && !(await confirmed(preview))) return EXIT_NOT_DONE
   const body = { act, filter, reason, token: preview.token }
-  let info = actInfoSchema.parse(await ask(server, '/v1/act', body, headers))
-  process.stdout.write(`Act ${info.actId}\n`)
+  const begun = actInfoSchema.parse(await ask(server, '/v1/act', { body, headers }))
+  process.stdout.write(`Act ${begun.actId}\n`)
+  return printEnd(await ended(server, begun, headers))
+}
+
+/** Follows an act to its end. */
+async function ended(server: CalledServer, begun: ActInfo, headers = {}): Promise<ActInfo> {
+  let info = begun
   while (info.state === 'RUNNING') {
     await sleep(POLL_MS)
-    info = actInfoSchema.parse(await ask(server, `/v1/act/${info.actId}`, undefined, headers))
+    info = actInfoSchema.parse(await ask(server, `/v1/act/${info.actId}`, { headers }))
   }
-  return printEnd(info)
+  return info
 }
 
 /** @throws Error with one line when the server refuses */
-async function ask(server: CalledServer, target: string, body: unknown, headers = {}): Promise<unknown> {
-  const json = body === undefined ? {} : { method: 'POST' as const, body: JSON.stringify(body) }
+async function ask(
+  server: CalledServer,
+  target: string,
+  { body, headers, ...rest }: ActQuestion = {},
+): Promise<unknown> {
+  const json = body === undefined ? rest : { method: 'POST' as const, body: JSON.stringify(body) }
   const { status, text } = await askCalled(server, 'quipu act', target, {
     ...json,
     headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
@@ -254,15 +277,15 @@ function orderOf(
 ): Order {
   if (values['help']) return { kind: 'help' }
   const [actId] = others
-  if (what === 'show') {
+  if (what === 'show' || what === 'stop') {
     if (actId === undefined || !/^[0-9a-f]{32}$/.test(actId))
-      throw new Error('Give the id of an act: quipu act show <id>')
-    return { kind: 'show', actId }
+      throw new Error(`Give the id of an act: quipu act ${what} <id>`)
+    return { kind: what, actId }
   }
   if (others.length > 0) throw new Error(`'${others[0]}' is too much`)
   if (what === 'list') return { kind: 'list' }
   const act = actKinds.find((kind) => kind === what)
-  if (!act) throw new Error(`Give kill, hold, release, rerun, forget, list or show, not '${what}'`)
+  if (!act) throw new Error(`Give kill, hold, release, rerun, forget, list, show or stop, not '${what}'`)
   const filter = filterOf(values)
   if (Object.keys(filter).length === 0 && !values['all']) throw new Error('Give a filter, or --all for all queries')
   const { reason } = values

@@ -5,6 +5,7 @@ import { reportedError } from './reported-error.ts'
 type LogEvent =
   | 'act.ended'
   | 'act.started'
+  | 'act.stopped'
   | 'act.trouble'
   | 'ready'
   | 'draining'

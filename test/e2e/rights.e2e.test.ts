@@ -157,6 +157,7 @@ const rights: Readonly<Record<string, Right>> = {
   'POST /v1/act': 'acts',
   'POST /v1/act/preview': 'acts',
   'GET /v1/act/{actId}': 'acts',
+  'DELETE /v1/act/{actId}': 'acts',
   'POST /v1/replay': 'execute',
   'PUT /v1/replay/{replayId}': 'execute',
   'POST /v1/system/rebuilt': 'cluster',

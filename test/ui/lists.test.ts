@@ -58,6 +58,7 @@ describe.runIf(hasChromium('nothing looks at the lists'))('The lists of the cons
       await dialog.getByLabel('Reason').fill('the warehouse is full')
       await dialog.getByRole('button', { name: 'Hold 2' }).click()
       await dialog.getByText('In progress: 1 of 2 queries, 1 done').waitFor()
+      await dialog.getByRole('button', { name: 'Stop' }).click()
       await dialog.getByText('Done: 2 of 2 queries, 1 done, 1 failed').waitFor()
       await dialog.getByText(`q3: ${hostile}`).waitFor()
       await expectAccessible(page)
@@ -66,6 +67,7 @@ describe.runIf(hasChromium('nothing looks at the lists'))('The lists of the cons
       expect(posted()).toEqual([
         { act: 'hold', filter: { queries: ['q1', 'q3'] } },
         { act: 'hold', filter: { queries: ['q1', 'q3'] }, reason: 'the warehouse is full', token: 'sealed' },
+        'stop',
       ])
     })
   })
@@ -178,7 +180,7 @@ function queriesApi(queries: readonly QueryListItem[]) {
 }
 
 /**
- * Adds `/v1/act` to an API: a preview of two queries, and an act that has ended when the console reads it a second time.
+ * Adds `/v1/act` to an API: a preview of two queries, and an act that runs until it is stopped.
  * @returns `posted`: the bodies of all requests
  */
 function addActs(api: Router, text: string) {
@@ -226,6 +228,11 @@ function addActs(api: Router, text: string) {
     bodies.push(request.body)
     response.json(begun)
   })
-  api.get('/v1/act/a1', (_request, response) => void response.json(looks[Math.min(look++, 1)]))
+  api.get('/v1/act/a1', (_request, response) => void response.json(looks[look]))
+  api.delete('/v1/act/a1', (_request, response) => {
+    bodies.push('stop')
+    look = 1
+    response.json(looks[look])
+  })
   return { posted: () => bodies }
 }

@@ -2,7 +2,7 @@ import { Button, CloseButton, Group, Modal, Progress, Text, TextInput, Title } f
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import type { ActInfo, ActPreview } from '../../../src/protocol/acts/act-schemas.ts'
-import { useAct, useActBeginning, useActPreview, type ActFilter, type ActKind } from '../../api/acts.ts'
+import { useAct, useActBeginning, useActPreview, useActStop, type ActFilter, type ActKind } from '../../api/acts.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { queryColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
@@ -143,6 +143,7 @@ function ReasonForm({
 function ActProgress({ begun, onClose }: { readonly begun: ActInfo; readonly onClose: () => void }) {
   const client = useQueryClient()
   const { data, error } = useAct(begun)
+  const stop = useActStop(begun)
   const { state, done, matched, outcomes, problems } = data
   useEffect(() => {
     if (state === 'ENDED') void client.invalidateQueries({ queryKey: ['queries'] })
@@ -155,6 +156,7 @@ function ActProgress({ begun, onClose }: { readonly begun: ActInfo; readonly onC
       </Text>
       <Progress value={matched === 0 ? 100 : (100 * done) / matched} aria-label="Progress of the act" my="xs" />
       {error ? <Problem error={error} /> : null}
+      {stop.error ? <Problem error={stop.error} /> : null}
       <ul>
         {problems.map(({ queryId, why }) => (
           <li key={queryId}>
@@ -163,6 +165,11 @@ function ActProgress({ begun, onClose }: { readonly begun: ActInfo; readonly onC
         ))}
       </ul>
       <Group justify="end" mt="md">
+        {state === 'ENDED' ? null : (
+          <Button color="red" loading={!stop.isIdle && !stop.error} onClick={() => stop.mutate()}>
+            Stop
+          </Button>
+        )}
         <Button variant="default" onClick={onClose}>
           Close
         </Button>

@@ -26,7 +26,7 @@ export function createActsOnQuery(deps: ActOnQueryDeps): Readonly<Record<ActKind
     kill: (queryId, act) => kill(deps, queryId, act),
     hold: (queryId, act) => hold(deps, queryId, act),
     release: (queryId, act) => release(deps, queryId, act),
-    rerun: (queryId, act, again) => rerunQuery(deps, queryId, act, again),
+    rerun: (queryId, act, again, stopped) => rerunQuery(deps, queryId, act, { again, stopped }),
     forget: (queryId, act) => forget(deps, queryId, act),
   }
 }

@@ -21,9 +21,15 @@ export type StartedAct = Extract<SystemEvent, { type: 'ActStarted' }>['data']
  * Carries out an act on one query. A later coordinator may call it again for the same query: the state of the query
  * then shows whether this act did it already.
  * @param again whether an earlier coordinator may have called it for this query
+ * @param stopped aborted once an administrator stops the act
  * @throws QuipuError with `later`: it is called again after a pause
  */
-export type ActOnQuery = (queryId: QueryId, act: StartedAct, again: boolean) => Promise<TargetResult>
+export type ActOnQuery = (
+  queryId: QueryId,
+  act: StartedAct,
+  again: boolean,
+  stopped: AbortSignal,
+) => Promise<TargetResult>
 
 export interface ActsDeps {
   readonly journal: Pick<SystemJournal, 'record'>
@@ -34,6 +40,7 @@ export interface ActsDeps {
   readonly onOutcome: (act: ActKind, outcome: ActOutcome) => void
   readonly onStarted: (act: StartedAct) => void
   readonly onEnded: (act: KnownAct) => void
+  readonly onStopped: (act: StartedAct, by: string) => void
   readonly onError: (queryId: QueryId, error: unknown) => void
 }
 
@@ -46,6 +53,8 @@ const KEPT_ENDED = 100
 const RECORDED_QUERIES = 500
 const RECORDED_MS = 2000
 const PAUSE_MS = 500
+const NOT_BEGUN: TargetResult = { outcome: 'unchanged', why: 'The act was stopped before this query' }
+const NOT_DONE: TargetResult = { outcome: 'failed', why: 'The act was stopped while it tried to act on this query' }
 
 /**
  * Acts on many queries, at the coordinator that writes the log. ActStarted names all queries of the act, so a later
@@ -95,6 +104,20 @@ export class Acts {
     return [...this.#runs.values()].map(({ known }) => known)
   }
 
+  /**
+   * Stops an act for good: it begins with no further query, and ends once the queries in work have an outcome.
+   * @param by the user, for the log
+   * @returns the act, once it has ended or after `waitMs`; undefined if no such act runs or ended lately here
+   */
+  async stopAct(actId: string, by: string, waitMs: number): Promise<KnownAct | undefined> {
+    const run = this.#runs.get(actId)
+    if (run?.state.kind === 'RUNNING') {
+      this.#deps.onStopped(run.known.started, by)
+      await Promise.race([run.stop(), sleep(waitMs, undefined, { ref: false })])
+    }
+    return run?.known
+  }
+
   /** Stops between two queries. The next coordinator continues. */
   stop(): void {
     this.#stopping.abort()
@@ -109,7 +132,7 @@ export class Acts {
     this.#runs.set(known.started.actId, run)
     this.#dropOldest()
     this.#deps.onStarted(known.started)
-    void run.work()
+    run.begin()
     return known
   }
 
@@ -131,6 +154,8 @@ class ActRun {
   #next: number
   #recordedAt: number
   #recording: Promise<void> = Promise.resolve()
+  readonly #stopped = new AbortController()
+  #working: Promise<void> = Promise.resolve()
 
   constructor(deps: ActsDeps, state: BulkActState, signal: AbortSignal) {
     this.#deps = deps
@@ -159,13 +184,24 @@ class ActRun {
     }
   }
 
+  begin(): void {
+    this.#working = this.#work()
+  }
+
+  /** Begins with no further query. Resolves when the act has ended, or when it cannot go on here. */
+  stop(): Promise<void> {
+    this.#stopped.abort()
+    return this.#working
+  }
+
   /** Does the act. Never rejects: an act that cannot go on here stays unfinished for the next coordinator. */
-  async work(): Promise<void> {
+  async #work(): Promise<void> {
     const { started } = this.known
     const { act, queries } = started
     try {
       const workers = Array.from({ length: Math.min(AT_ONCE[act], queries.length) }, () => this.#workOn(started))
       await Promise.all(workers)
+      if (this.#stopped.signal.aborted) this.#leaveOthers()
       await this.#recordResults(true)
       await this.#deps.afterLast?.(started)
       if (this.#signal.aborted) return
@@ -181,7 +217,7 @@ class ActRun {
   }
 
   async #workOn(started: StartedAct): Promise<void> {
-    while (this.#next < started.queries.length && !this.#signal.aborted) {
+    while (this.#next < started.queries.length && !this.#signal.aborted && !this.#stopped.signal.aborted) {
       const number = this.#next++
       const result = await this.#resultOf(queryOfStream(started.queries[number]!), started)
       if (!result) return
@@ -191,11 +227,22 @@ class ActRun {
     }
   }
 
+  /** Gives the queries that the act has not begun with their outcome. Only the first of them has the reason. */
+  #leaveOthers(): void {
+    const { act, queries } = this.known.started
+    for (let number = this.#next; number < queries.length; number++) {
+      this.#deps.onOutcome(act, NOT_BEGUN.outcome)
+      this.#results.set(number, number === this.#next ? NOT_BEGUN : { outcome: NOT_BEGUN.outcome })
+    }
+    this.#next = queries.length
+  }
+
   /** @returns undefined once this process stops */
   async #resultOf(queryId: QueryId, started: StartedAct): Promise<TargetResult | undefined> {
+    const stopped = this.#stopped.signal
     while (!this.#signal.aborted) {
       try {
-        return await this.#deps.actOn[started.act](queryId, started, this.#again)
+        return await this.#deps.actOn[started.act](queryId, started, this.#again, stopped)
       } catch (error) {
         if (error instanceof Fenced) throw error
         if (howToRetry(error) !== 'later') {
@@ -203,6 +250,7 @@ class ActRun {
           // The message may contain values of the statement, and the events of the act outlive the query.
           return { outcome: 'failed', why: error instanceof EngineError ? error.errorName : 'GENERIC_INTERNAL_ERROR' }
         }
+        if (stopped.aborted) return NOT_DONE
         await sleep(PAUSE_MS, undefined, { signal: this.#signal }).catch(() => {})
       }
     }

@@ -6,6 +6,7 @@ import type { RelayedPage } from '../clusters/relay/sealed-address.ts'
 import { preparedStatement, type PrepareStatementDeps } from '../query/results/prepare-statement.ts'
 import type { StatementService } from '../query/results/statement-service.ts'
 import type { QueryRegistry } from '../query/registry/query-registry.ts'
+import { canceledByClient } from '../query/stream/ending.ts'
 import type { QuerySession } from '../query/stream/events.ts'
 import { readQuery } from '../query/stream/read-query.ts'
 import { isTerminal, type KnownQuery } from '../query/stream/state.ts'
@@ -16,7 +17,7 @@ export interface RerunDeps {
   /** Reads streams of queries, wherever they are stored. */
   readonly log: StreamReader
   readonly registry: Pick<QueryRegistry, 'get' | 'list'>
-  readonly service: Pick<StatementService, 'submit' | 'poll'>
+  readonly service: Pick<StatementService, 'submit' | 'poll' | 'cancel'>
   readonly prepare: PrepareStatementDeps
   /** The base of the addresses of the query. */
   readonly baseUri: string
@@ -31,23 +32,24 @@ const PAUSE_MS = 500
 
 /**
  * Runs the statement of an ended query again, as the same user and with the same session, like a statement that a
- * client posts: rules and limits in force now decide. Reads the result to its end and drops it.
- * @param again true if an earlier coordinator may have begun with it
+ * client posts: rules and limits in force now decide. Reads the result to its end and drops it. Once the act is stopped,
+ * it cancels the new query.
+ * @param run `again`: whether an earlier coordinator may have begun with it; `stopped`: aborted once the act is stopped
  */
 export async function rerunQuery(
   deps: RerunDeps,
   queryId: QueryId,
   act: StartedAct,
-  again: boolean,
+  { again, stopped }: { readonly again: boolean; readonly stopped: AbortSignal },
 ): Promise<TargetResult> {
   const begun = again ? await begunRerun(deps, queryId, act) : undefined
-  if (begun) return resultOf(deps, begun)
+  if (begun) return resultOf(deps, begun, stopped)
   const { state: query } = await readQuery(deps.log, queryId)
   if (query.kind === 'NONE') return { outcome: 'unknown' }
   if (!isTerminal(query.kind)) return { outcome: 'unchanged' }
   const refusal = refusalOf(deps, query)
   if (refusal !== undefined) return { outcome: 'refused', why: refusal }
-  return resultOf(deps, await submit(deps, query, act))
+  return resultOf(deps, await submit(deps, query, act), stopped)
 }
 
 /** The query that an earlier coordinator began for this act. */
@@ -88,18 +90,19 @@ function asSent({ propertyRules, ...session }: QuerySession): QuerySession {
  * Follows a query to its end, as its client would. The reason of a failure has no message: a message may contain values
  * of the statement, and the events of the act outlive the query.
  */
-async function resultOf(deps: RerunDeps, queryId: QueryId): Promise<TargetResult> {
-  const errorName = await followed(deps, queryId)
+async function resultOf(deps: RerunDeps, queryId: QueryId, stopped: AbortSignal): Promise<TargetResult> {
+  const errorName = await followed(deps, queryId, stopped)
   return errorName === undefined
     ? { outcome: 'done' }
     : { outcome: 'failed', why: `Query ${queryId} failed: ${errorName}` }
 }
 
 /** @returns the name of the query's error; undefined if it finished */
-async function followed(deps: RerunDeps, queryId: QueryId): Promise<string | undefined> {
+async function followed(deps: RerunDeps, queryId: QueryId, stopped: AbortSignal): Promise<string | undefined> {
   const { registry } = deps
   let page: Page = { token: registry.get(queryId)?.firstToken ?? 0 }
   while (registry.get(queryId)) {
+    if (stopped.aborted) await repeated(() => deps.service.cancel(queryId, canceledByClient, POLL_MS))
     const answer = await repeated(() => readPage(deps, queryId, page))
     if (answer === 'gone') break
     if (answer.next === undefined) return answer.errorName

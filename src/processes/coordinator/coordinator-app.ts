@@ -340,7 +340,7 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
 }
 
 function actRoutes({ base, role }: CoordinatorAppParts, { acts }: WriterDuties, asking: Asking): Router {
-  const { postLogWaitMs: logWaitMs, ownWritesWaitMs } = base.config.timeouts
+  const { postLogWaitMs: logWaitMs, deleteValidityWaitMs: stopWaitMs, ownWritesWaitMs } = base.config.timeouts
   return createActRoutes({
     ...asking,
     acts,
@@ -353,6 +353,7 @@ function actRoutes({ base, role }: CoordinatorAppParts, { acts }: WriterDuties, 
     mostQueries: base.config.limits.actQueries,
     clock: base.clock,
     logWaitMs,
+    stopWaitMs,
     ownWritesWaitMs,
     onError: base.onError,
   })

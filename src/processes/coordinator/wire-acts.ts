@@ -59,6 +59,8 @@ export function wireActs(parts: ActsParts): Acts {
     onEnded({ started: { actId, act }, outcomes }) {
       telemetry.logger.info('act.ended', { actId, act, ...outcomes }, 'An act on many queries has ended')
     },
+    onStopped: ({ actId, act }, user) =>
+      telemetry.logger.info('act.stopped', { actId, act, user }, 'A user stops an act on many queries'),
     onError: (queryId, error) =>
       telemetry.logger.warn('act.trouble', { queryId, err: error }, 'An act could do nothing with a query'),
   })

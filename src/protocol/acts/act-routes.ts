@@ -8,7 +8,7 @@ import type { ActKind } from '../../coordinator/system/events.ts'
 import type { QueryListRow } from '../../readmodels/queries/queries.ts'
 import { readActs } from '../../readmodels/audit/acts.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
-import type { Identity } from '../../security/authorization.ts'
+import { posterOf, type Identity } from '../../security/authorization.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 import type { AdministratorDeps } from '../access/administrator.ts'
 import { callerOf } from '../access/caller.ts'
@@ -24,11 +24,13 @@ import { openPreview, sealPreview } from './preview-token.ts'
 
 export interface ActRoutesDeps
   extends Omit<MatchedQueriesDeps, 'ask'>, FindQueryDeps, Pick<AdministratorDeps, 'isInternal'> {
-  readonly acts: Pick<Acts, 'start' | 'get' | 'list' | 'running'>
+  readonly acts: Pick<Acts, 'start' | 'stopAct' | 'get' | 'list' | 'running'>
   /** Seals previews. */
   readonly key: Buffer
   /** How long an answer waits for the event log, milliseconds. */
   readonly logWaitMs: number
+  /** How long the answer to a stop waits for the end of the act, milliseconds. */
+  readonly stopWaitMs: number
 }
 
 export const MAX_ACT_BYTES = 64 * 1024
@@ -48,6 +50,14 @@ export function createActRoutes(deps: ActRoutesDeps): Router {
 
   async function previewed(request: Request, act: ActKind, filter: z.output<typeof actBody>['filter'], before: string) {
     return matchQueries(request, { act, filter, before }, { ...deps, ask })
+  }
+
+  /** @throws HttpProblem 404 */
+  async function actOf(request: Request): Promise<KnownAct> {
+    const actId = String(request.params['actId'])
+    const act = acts.get(actId) ?? (await ask(() => readActs(deps.read, 1, actId)))[0]
+    if (!act) throw new HttpProblem(404, 'There is no such act')
+    return act
   }
 
   resource(router, '/v1/act/preview', {
@@ -70,14 +80,17 @@ export function createActRoutes(deps: ActRoutesDeps): Router {
 
   resource(router, '/v1/act', {
     async GET(request, response) {
-      actorOf(request, deps)
+      const actor = actorOf(request, deps)
       const parsed = listParameters.safeParse(request.query)
       if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
       const { limit } = parsed.data
       const stored = await ask(() => readActs(deps.read, limit))
       const known = new Map([...stored, ...acts.list()].map((act) => [act.started.actId, act]))
       const newest = [...known.values()].sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1)).slice(0, limit)
-      sendJson(response, newest.map(actInfo))
+      sendJson(
+        response,
+        newest.map((act) => actInfo(act, isOpenTo(actor, act, deps))),
+      )
     },
     async POST(request, response) {
       const actor = actorOf(request, deps)
@@ -95,17 +108,24 @@ export function createActRoutes(deps: ActRoutesDeps): Router {
         throw new HttpProblem(409, message)
       }
       const started = acts.start(startedAct(actor, { act, reason, filter: posted.filter, before: seen.before }, rows))
-      sendJson(response, actInfo(await withDeadline(started, deps.logWaitMs, logIsAway)))
+      sendJson(response, actInfo(await withDeadline(started, deps.logWaitMs, logIsAway), true))
     },
   })
 
   resource(router, '/v1/act/{actId}', {
     async GET(request, response) {
-      actorOf(request, deps)
-      const actId = String(request.params['actId'])
-      const act = acts.get(actId) ?? (await ask(() => readActs(deps.read, 1, actId)))[0]
-      if (!act) throw new HttpProblem(404, 'There is no such act')
-      sendJson(response, actInfo(act))
+      const actor = actorOf(request, deps)
+      const act = await actOf(request)
+      sendJson(response, actInfo(act, isOpenTo(actor, act, deps)))
+    },
+    async DELETE(request, response) {
+      const actor = actorOf(request, deps)
+      const act = await actOf(request)
+      if (!isOpenTo(actor, act, deps)) throw new HttpProblem(403, 'Access Denied: Cannot stop the act of another user')
+      const stopped = await acts.stopAct(act.started.actId, actor.user, deps.stopWaitMs)
+      // An earlier coordinator left the act, and this one has not continued it yet.
+      if (!stopped && act.kind === 'RUNNING') throw notContinued()
+      sendJson(response, actInfo(stopped ?? act, true))
     },
   })
 
@@ -118,6 +138,15 @@ function actorOf(request: Request, { identify, authorize }: Pick<ActRoutesDeps, 
   const identity = identify(request)
   if (authorize(identity, { action: 'writeSystem' })) return identity
   throw new HttpProblem(403, 'Access Denied: Cannot write system information')
+}
+
+/**
+ * Whether the user may see the ids of the act's queries and stop it: it is their own act, or they may see all queries.
+ */
+function isOpenTo(identity: Identity, { started }: KnownAct, { authorize }: Pick<ActRoutesDeps, 'authorize'>): boolean {
+  const { by, originalUser = by } = started
+  const isOwn = identity.user === by && posterOf(identity) === originalUser
+  return isOwn || authorize(identity, { action: 'viewAll' })
 }
 
 /**
@@ -194,7 +223,8 @@ function counted(values: readonly string[]): ReadonlyMap<string, number> {
   return counts
 }
 
-function actInfo(known: KnownAct): ActInfo {
+/** @param withProblems whether the reader may see the ids of the queries */
+function actInfo(known: KnownAct, withProblems: boolean): ActInfo {
   const { started, startedAt, through, outcomes, problems } = known
   const { actId, act, by: user, originalUser, remoteAddress, reason, filter, before, matched } = started
   return {
@@ -210,10 +240,14 @@ function actInfo(known: KnownAct): ActInfo {
     matched,
     done: through,
     outcomes,
-    problems: problems.map((one) => ({ ...one })),
+    problems: withProblems ? problems.map((one) => ({ ...one })) : [],
     startTime: startedAt,
     ...(known.kind === 'ENDED' && { endTime: known.endedAt }),
   }
+}
+
+function notContinued(): HttpProblem {
+  return new HttpProblem(503, 'The coordinator has not continued the act yet', { 'retry-after': '1' })
 }
 
 function logIsAway(): HttpProblem {

@@ -83,7 +83,10 @@ export const actInfoSchema = z.looseObject({
   outcomes: z.partialRecord(z.enum(actOutcomes), count).describe('Number of queries by outcome'),
   problems: z
     .array(z.looseObject({ queryId: z.string(), outcome: z.enum(actOutcomes), why: z.string() }))
-    .describe('The first 100 queries with which nothing could be done'),
+    .describe(
+      'The first 100 queries with which nothing could be done. Empty in an act of another user, unless the caller may see ' +
+        'all queries',
+    ),
   startTime: timestamp,
   endTime: timestamp.optional(),
 })

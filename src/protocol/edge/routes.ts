@@ -28,7 +28,7 @@ export const routes = {
   '/v1/audit': ['GET'],
   '/v1/act': ['GET', 'POST'],
   '/v1/act/preview': ['POST'],
-  '/v1/act/{actId}': ['GET'],
+  '/v1/act/{actId}': ['GET', 'DELETE'],
   '/v1/replay': ['POST'],
   '/v1/replay/{replayId}': ['PUT'],
   '/v1/resourceGroupState': ['GET'],

@@ -1,12 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { Acts, type StartedAct } from '../../../src/coordinator/acts/acts.ts'
+import { Acts, type ActOnQuery, type StartedAct } from '../../../src/coordinator/acts/acts.ts'
 import type { KnownAct } from '../../../src/coordinator/acts/act-state.ts'
 import { rerunQuery, type RerunDeps } from '../../../src/coordinator/acts/rerun-query.ts'
 import { recordedSubmission } from '../../../src/coordinator/query/secrets/query-secrets.ts'
+import type { Ending } from '../../../src/coordinator/query/stream/ending.ts'
 import { LogUnavailable } from '../../../src/events/event-log.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { deferred } from '../../../src/shared/deferred.ts'
-import { EngineError } from '../../../src/shared/engine-error.ts'
+import { EngineError, type Failure } from '../../../src/shared/engine-error.ts'
 import { queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
 
 const original = testQueryId(1)
@@ -26,11 +28,14 @@ const started: StartedAct = {
 interface Script {
   readonly submits: readonly (EngineError | 'accepted')[]
   readonly polls?: readonly (LogUnavailable | 'more' | 'last')[]
+  /** The new query gives no rows, and the act is stopped. */
+  readonly stop?: boolean
 }
 
 /** Runs an ended query again by an act. @returns the outcome, and how often the service was called */
-async function rerun({ submits, polls = ['last'] }: Script) {
+async function rerun({ submits, polls = ['last'], stop = false }: Script) {
   const calls = { submit: 0, poll: 0 }
+  const canceled = deferred<{ readonly kind: 'answer'; readonly failure: Failure }>()
   const step = <T>(script: readonly (Error | T)[], call: keyof typeof calls): T => {
     const next = script[calls[call]++]
     if (next === undefined) throw new Error(`${call} was called too often`)
@@ -48,10 +53,16 @@ async function rerun({ submits, polls = ['last'] }: Script) {
     service: {
       submit: () => Promise.resolve().then(() => (step(submits, 'submit'), { queryId: copy })),
       poll: (_id: string, token: number) =>
-        Promise.resolve().then(() => ({
-          kind: 'answer',
-          nextToken: step(polls, 'poll') === 'more' ? token + 1 : undefined,
-        })),
+        stop
+          ? Promise.race([canceled.promise, sleep(1, { kind: 'answer', nextToken: token })])
+          : Promise.resolve().then(() => ({
+              kind: 'answer',
+              nextToken: step(polls, 'poll') === 'more' ? token + 1 : undefined,
+            })),
+      cancel(_id: string, { failure }: Ending) {
+        canceled.resolve({ kind: 'answer', failure })
+        return Promise.resolve('done')
+      },
     },
     prepare: {
       texts: {
@@ -65,7 +76,7 @@ async function rerun({ submits, polls = ['last'] }: Script) {
     recordedRerun: () => Promise.resolve(undefined),
   } as unknown as RerunDeps
   const ended = deferred<KnownAct>()
-  const actOn = (id: typeof original, act: StartedAct, again: boolean) => rerunQuery(deps, id, act, again)
+  const actOn: ActOnQuery = (id, act, again, stopped) => rerunQuery(deps, id, act, { again, stopped })
   const acts = new Acts({
     journal: { record: () => Promise.resolve() } as never,
     clock: systemClock,
@@ -73,9 +84,11 @@ async function rerun({ submits, polls = ['last'] }: Script) {
     onOutcome() {},
     onStarted() {},
     onEnded: ended.resolve,
+    onStopped() {},
     onError() {},
   })
   await acts.start(started)
+  if (stop) await acts.stopAct(started.actId, 'ana', 0)
   const { outcomes, problems } = await ended.promise
   return { calls, outcomes, problems }
 }
@@ -100,4 +113,10 @@ it('a rerun that has begun is not sent again when the log does not answer a poll
   const { calls, outcomes } = await rerun({ submits: ['accepted'], polls: ['more', away, away, 'last'] })
   expect(outcomes).toEqual({ done: 1 })
   expect(calls).toEqual({ submit: 1, poll: 4 })
+})
+
+it('a rerun cancels its query when the act is stopped', async () => {
+  const { outcomes, problems } = await rerun({ submits: ['accepted'], stop: true })
+  expect(outcomes).toEqual({ failed: 1 })
+  expect(problems).toEqual([{ queryId: original, outcome: 'failed', why: `Query ${copy} failed: USER_CANCELED` }])
 })

@@ -46,5 +46,15 @@ export const actOperations = {
         404: problemOf('There is no such act'),
       },
     },
+    delete: {
+      summary: 'Stop an act: it begins with no further query, and cancels the queries that it runs again',
+      parameters: [path('actId', 'Identifier from the answer to POST /v1/act')],
+      responses: {
+        200: json('The act, which has ended or ends once the queries in work have an outcome', ref('ActInfo')),
+        403: problemOf('The user may not write system information, or another user who sees more began the act'),
+        404: problemOf('There is no such act'),
+        503: problemOf('The coordinator has not continued the act yet'),
+      },
+    },
   },
 } as const

@@ -40,6 +40,11 @@ function bedOf(rules: GroupRules, seed = 1) {
       tickets.set(name, ticket)
       return ticket.state
     },
+    hold: (name: string) => tree.hold(tickets.get(name)!),
+    release(name: string): readonly string[] {
+      tree.release(tickets.get(name)!)
+      return tree.startAll().map(({ subject }) => subject)
+    },
     end(name: string): readonly string[] {
       tree.finish(tickets.get(name)!)
       return tree.startAll().map(({ subject }) => subject)
@@ -77,6 +82,39 @@ describe('A resource group', () => {
     expect(bed.come('c3', 'a.c')).toBe('full')
     expect(bed.end('c1')).toEqual(['c2'])
     expect(bed.end('b1')).toEqual(['b2'])
+  })
+
+  it('keeps a held query waiting until its release, and then takes it by its time of arrival', () => {
+    const bed = bedOf(rulesOf([group('a', 1, { maxQueued: 2 })]))
+    bed.come('1', 'a')
+    bed.come('2', 'a')
+    bed.come('3', 'a')
+    expect(bed.hold('1')).toBe(false)
+    expect([bed.hold('2'), bed.hold('2')]).toEqual([true, true])
+    expect(bed.come('4', 'a')).toBe('full')
+    expect(bed.tree.waiting().map(({ subject }) => subject)).toEqual(['3', '2'])
+    expect(bed.end('1')).toEqual(['3'])
+    expect(bed.release('2')).toEqual([])
+    expect(bed.come('4', 'a')).toBe('waiting')
+    expect(bed.end('3')).toEqual(['2'])
+    bed.hold('4')
+    expect(bed.end('2')).toEqual([])
+    expect([...bed.tree.groups()].map(({ text }) => text)).toEqual(['a'])
+    expect(bed.end('4')).toEqual([])
+    expect([...bed.tree.groups()]).toEqual([])
+  })
+
+  it('holds a query that moves to another group, and lets the queries behind it start', () => {
+    const bed = bedOf(rulesOf([group('a', 9, { subGroups: [group('b', 1), group('c', 1)] })]))
+    bed.come('b1', 'a.b')
+    bed.come('b2', 'a.b')
+    bed.hold('b2')
+    expect(bed.tree.move(bed.ticket('b2'), groupAt(['a', 'c'], bed.tree.rules.rootGroups))).toBe(true)
+    expect(bed.tree.startAll()).toEqual([])
+    expect(bed.tree.find(['a', 'c'])).toMatchObject({ queued: 1, running: 0 })
+    expect(bed.come('c1', 'a.c')).toBe('running')
+    expect(bed.release('b2')).toEqual([])
+    expect(bed.end('c1')).toEqual(['b2'])
   })
 
   it('exists only while it has queries, also when it comes from a template', () => {
@@ -297,13 +335,17 @@ describe('The group tree under any sequence of steps', () => {
     }),
     fc.record({ kind: fc.constant('end' as const), which: fc.nat() }),
     fc.record({ kind: fc.constant('cancel' as const), which: fc.nat() }),
+    fc.record({ kind: fc.constant('hold' as const), which: fc.nat() }),
+    fc.record({ kind: fc.constant('release' as const), which: fc.nat() }),
     fc.record({ kind: fc.constant('rules' as const), limits }),
   )
 
   /** A naive model: lists of names that are counted again each time. */
   class Model {
     readonly running = new Map<string, string>()
+    /** Held queries wait too. */
     readonly waiting = new Map<string, string>()
+    readonly held = new Set<string>()
     rules: Limits
     constructor(rules: Limits) {
       this.rules = rules
@@ -326,7 +368,9 @@ describe('The group tree under any sequence of steps', () => {
     }
   }
 
-  it('starts, queues and refuses queries as a naive model does, and leaves no query waiting that could start', () => {
+  const chosenOf = (names: readonly string[], which: number) => names[which % Math.max(1, names.length)]
+
+  it('starts, queues, holds and refuses queries as a naive model does, and leaves no query waiting that could start', () => {
     fc.assert(
       fc.property(limits, fc.array(step, { maxLength: 80 }), fc.integer(), (first, steps, seed) => {
         const bed = bedOf(drawnRules(first), seed)
@@ -335,7 +379,7 @@ describe('The group tree under any sequence of steps', () => {
           for (const name of names) {
             const leaf = model.waiting.get(name)!
             // The model allows each query that starts.
-            expect(model.canRun(leaf)).toBe(true)
+            expect([model.canRun(leaf), model.held.has(name)]).toEqual([true, false])
             model.waiting.delete(name)
             model.running.set(name, leaf)
           }
@@ -353,10 +397,26 @@ describe('The group tree under any sequence of steps', () => {
             case 'end':
             case 'cancel': {
               const from = one.kind === 'end' ? model.running : model.waiting
-              const chosen = [...from.keys()][one.which % Math.max(1, from.size)]
+              const chosen = chosenOf([...from.keys()], one.which)
               if (chosen === undefined) break
               from.delete(chosen)
+              model.held.delete(chosen)
               begin(bed.end(chosen))
+              break
+            }
+            case 'hold': {
+              const chosen = chosenOf([...model.waiting.keys()], one.which)
+              if (chosen === undefined) break
+              model.held.add(chosen)
+              expect(bed.hold(chosen)).toBe(true)
+              begin(bed.tree.startAll().map(({ subject }) => subject))
+              break
+            }
+            case 'release': {
+              const chosen = chosenOf([...model.held], one.which)
+              if (chosen === undefined) break
+              model.held.delete(chosen)
+              begin(bed.release(chosen))
               break
             }
             case 'rules':
@@ -364,7 +424,8 @@ describe('The group tree under any sequence of steps', () => {
               bed.tree.configure(drawnRules(one.limits))
               begin(bed.tree.startAll().map(({ subject }) => subject))
           }
-          for (const leaf of model.waiting.values()) expect(model.canRun(leaf)).toBe(false)
+          for (const [waiting, leaf] of model.waiting)
+            if (!model.held.has(waiting)) expect(model.canRun(leaf)).toBe(false)
           for (const node of bed.tree.groups()) {
             expect(node.running).toBe(model.count(model.running, node.text))
             expect(node.queued).toBe(model.count(model.waiting, node.text))
