@@ -1,16 +1,7 @@
 import { Explained } from './explained.tsx'
 import type { Explanation } from './explanations.ts'
+import { HEIGHT, mostOf, sparklinePath, WIDTH, type Sample } from './sparkline-path.ts'
 import classes from './sparkline.module.css'
-
-/** A value at a time, milliseconds since the epoch. */
-export interface Sample {
-  readonly at: number
-  readonly value: number
-}
-
-/** Height of the drawing, in units of its own. */
-const HEIGHT = 30
-const WIDTH = 100
 
 /** A value over the last minutes as a line, with its newest and its largest value. */
 export function Sparkline({
@@ -25,14 +16,9 @@ export function Sparkline({
   readonly samples: readonly Sample[]
   readonly shown: (value: number) => string
 }) {
-  const [first, last] = [samples[0], samples.at(-1)]
-  if (!first || !last) return null
-  const most = Math.max(...samples.map(({ value }) => value))
-  const span = Math.max(1, last.at - first.at)
-  const points = samples.map(({ at, value }) => {
-    const x = (WIDTH * (at - first.at)) / span
-    return `${x.toFixed(2)},${(HEIGHT - (HEIGHT * value) / Math.max(most, 1e-9)).toFixed(2)}`
-  })
+  const last = samples.at(-1)
+  if (!last) return null
+  const most = mostOf(samples)
   const text = `${shown(last.value)}, at most ${shown(most)}`
   return (
     <figure className={classes.figure}>
@@ -48,7 +34,7 @@ export function Sparkline({
         role="img"
         aria-label={`${name} over the last minutes: ${text}`}
       >
-        <polyline points={points.join(' ')} />
+        <path d={sparklinePath(samples)} />
       </svg>
     </figure>
   )

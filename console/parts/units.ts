@@ -3,7 +3,7 @@ const BYTES: Record<string, number> = { B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 
 
 function parsed(text: string, units: Record<string, number>): number | undefined {
   const [, number, unit] = /^(\d+(?:\.\d+)?)([a-zA-Z]+)$/.exec(text) ?? []
-  const factor = unit === undefined ? undefined : units[unit]
+  const factor = unit !== undefined && Object.hasOwn(units, unit) ? units[unit] : undefined
   return number === undefined || factor === undefined ? undefined : Number(number) * factor
 }
 

@@ -5,7 +5,8 @@ import type { TotalsInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { read } from '../../api/request.ts'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
 import { Section } from '../../parts/section.tsx'
-import { Sparkline, type Sample } from '../../parts/sparkline.tsx'
+import { Sparkline } from '../../parts/sparkline.tsx'
+import type { Sample } from '../../parts/sparkline-path.ts'
 import { nanosOf, shownCount } from '../../parts/units.ts'
 
 const EVERY_MS = 5000

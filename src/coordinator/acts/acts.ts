@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fenced, LogUnavailable } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -68,6 +69,8 @@ export class Acts {
 
   constructor(deps: ActsDeps) {
     this.#deps = deps
+    // Each query in work may wait for it.
+    setMaxListeners(0, this.#stopping.signal)
   }
 
   /** How many acts have not ended. */
