@@ -227,7 +227,7 @@ describe('quipu act', { timeout: 240_000 }, () => {
     expect(act).toMatchObject({ state: 'ENDED', done: 12 })
     expect((act.outcomes.failed ?? 0) + (act.outcomes.unchanged ?? 0)).toBe(12)
     expect(await running('team-ana')).toEqual([])
-    const { rows } = await run(other.url, RERUN_ENDS, as('root'))
+    const { rows } = await run(other.url, RERUN_ERRORS, as('root'))
     expect(rows).toEqual([['USER_CANCELED', act.outcomes.failed]])
   })
 })
@@ -235,4 +235,4 @@ describe('quipu act', { timeout: 240_000 }, () => {
 const eventsOf = ({ actId }: ActInfo) =>
   `SELECT data FROM system.history.events WHERE stream = 'system' AND data LIKE '%${actId}%'`
 
-const RERUN_ENDS = `SELECT error_name, count(*) FROM system.history.queries WHERE rerun_of IS NOT NULL GROUP BY error_name`
+const RERUN_ERRORS = `SELECT error_name, count(*) FROM system.history.queries WHERE rerun_of IS NOT NULL GROUP BY error_name`
