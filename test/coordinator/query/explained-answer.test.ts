@@ -49,11 +49,31 @@ describe('The plan that a cluster explains', () => {
     ])
   })
 
+  it.each([[['[', '["plan"]]']], [['[[', '"plan"]]']], [[' [ [ "', 'plan"]]']], [['[["plan"],["more"]]']]])(
+    'begins with the route however its parts are cut: %j',
+    async (parts) => {
+      const [[first], ...others] = JSON.parse(parts.join('')) as [[string], ...unknown[]]
+      expect(JSON.parse(await textOf(explainedAnswer(answerOf(parts), routed)))).toEqual([[LINE + first], ...others])
+    },
+  )
+
+  it('is passed on before it has arrived whole', async () => {
+    async function* endless() {
+      yield Buffer.from('[["pl')
+      for (;;) yield Buffer.from('a'.repeat(1024))
+    }
+    const { data } = explainedAnswer({ ...answerOf(['[]']), data: endless() }, routed)
+    let text = ''
+    for await (const part of data!) if ((text += part.toString()).length > 4096) break
+    expect(text.startsWith(`[["${JSON.stringify(LINE).slice(1, -1)}pla`)).toBe(true)
+  })
+
   it.each([
     ['no rows', []],
     ['a row that is no text', ['[[true]]']],
-    ['more than a plan has', [`[["${'a'.repeat(17 * 1024 * 1024)}"]]`]],
+    ['a row that is no text, in parts', ['[', '[', 'true]]']],
     ['an empty list', ['[]']],
+    ['blanks alone', [' '.repeat(300), '[["plan"]]']],
   ])('stays as it is with %s', async (_what, parts) => {
     expect(await textOf(explainedAnswer(answerOf(parts), routed))).toBe(parts.join(''))
   })

@@ -1,10 +1,9 @@
-import { parseJson } from '../../../shared/parse-json.ts'
 import type { RemoteAnswer, RemoteColumn } from '../../clusters/relay/relay-port.ts'
 import type { Routed } from '../stream/events.ts'
 import { routeLine } from '../stream/route-text.ts'
 
-/** A longer plan is passed on without the line. */
-const MOST_BYTES = 16 * 1024 * 1024
+/** The most bytes before the first text. */
+const MOST_BEGINNING = 256
 
 /**
  * Writes the route as the first line of a plan that a cluster explains. Every other answer stays as it is.
@@ -32,24 +31,32 @@ function longerColumn(column: RemoteColumn, by: number): RemoteColumn {
   return { ...column, type, ...(column.typeSignature === undefined ? {} : { typeSignature }) }
 }
 
-/** @param data the JSON array of the rows */
-async function* withLine(data: AsyncIterable<Buffer>, line: string): AsyncGenerator<Buffer> {
-  let parts: Buffer[] | undefined = []
-  let bytes = 0
-  for await (const part of data) {
-    bytes += part.length
-    if (parts) parts.push(part)
-    else yield part
-    if (!parts || bytes <= MOST_BYTES) continue
-    yield Buffer.concat(parts)
-    parts = undefined
-  }
-  if (parts) yield rowsWithLine(Buffer.concat(parts), line)
-}
+/** The JSON of the rows up to the text in their first cell. */
+const FIRST_TEXT = /^\s*\[\s*\[\s*"/
+/** A beginning that `FIRST_TEXT` may still match. */
+const BEGINNING = /^\s*(\[\s*(\[\s*)?)?$/
 
-function rowsWithLine(text: Buffer, line: string): Buffer {
-  const rows = parseJson(text.toString('utf8'))
-  if (!Array.isArray(rows) || !Array.isArray(rows[0])) return text
-  const [[plan, ...cells], ...others] = rows as [unknown[], ...unknown[]]
-  return typeof plan === 'string' ? Buffer.from(JSON.stringify([[line + plan, ...cells], ...others])) : text
+/**
+ * Inserts the line into the first cell while the rows are passed on. Rows that do not begin with a text stay as they are.
+ * @param data the JSON array of the rows
+ */
+async function* withLine(data: AsyncIterable<Buffer>, line: string): AsyncGenerator<Buffer> {
+  let begun: Buffer | undefined = Buffer.alloc(0)
+  for await (const part of data) {
+    if (!begun) {
+      yield part
+      continue
+    }
+    begun = Buffer.concat([begun, part])
+    const beginning = begun.toString('latin1', 0, MOST_BEGINNING)
+    if (begun.length < MOST_BEGINNING && BEGINNING.test(beginning)) continue
+    const before: number = FIRST_TEXT.exec(beginning)?.[0].length ?? 0
+    if (before > 0) {
+      yield begun.subarray(0, before)
+      yield Buffer.from(JSON.stringify(line).slice(1, -1))
+    }
+    yield begun.subarray(before)
+    begun = undefined
+  }
+  if (begun) yield begun
 }
