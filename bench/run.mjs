@@ -3,6 +3,8 @@ import { spawnSync } from 'node:child_process'
 
 const all = [
   'small-statements',
+  'delegated-statements',
+  'delegated-take-over',
   'large-results',
   'tpch',
   'restart',
