@@ -34,6 +34,19 @@ export class JsonNesting {
   }
 }
 
+/** The number of rows of a JSON array of arrays. The array is complete, and comes in parts. */
+export function countRows(parts: readonly Buffer[]): number {
+  const nesting = new JsonNesting(0)
+  let rows = 0
+  for (const part of parts)
+    for (const byte of part) {
+      const before = nesting.depth
+      nesting.next(byte)
+      if (before === 2 && nesting.depth === 1) rows++
+    }
+  return rows
+}
+
 export function isBlank(byte: number): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }

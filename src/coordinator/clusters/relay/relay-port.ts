@@ -111,6 +111,8 @@ export interface RemoteTail {
   readonly updateCount?: number
   /** Bytes of the rows as JSON. */
   readonly rowsBytes: number
+  /** The number of rows, where the answer is so small that the relay counts them. */
+  readonly rows?: number
 }
 
 /**

@@ -4,6 +4,7 @@ import { parseJson } from '../../../shared/parse-json.ts'
 import type { ResponseHeader } from '../../query/session/session-headers.ts'
 import { HeadReader, RowsReader } from './answer-parts.ts'
 import { CountedBytes, type HoldBytes } from './counted-bytes.ts'
+import { countRows } from './json-nesting.ts'
 import {
   AnswerNotRead,
   ClusterLost,
@@ -47,7 +48,7 @@ export async function readRemoteAnswer(source: AnswerSource): Promise<RemoteAnsw
     const first = await firstOfRows(source, reader, counted)
     if (!first) {
       const whole = parseJson(reader.whole())
-      const tail = tailOf(source, whole, 0)
+      const tail = tailOf(source, whole, { rowsBytes: 0, rows: 0 })
       counted.release()
       return { head: headOf(source, whole), headers, data: undefined, tail: Promise.resolve(tail) }
     }
@@ -96,6 +97,8 @@ class RowsOfAnswer implements AsyncIterable<Buffer> {
   readonly #begun: RowsBegun
   #bytes = 0
   #ended = false
+  /** Whether parts of the rows were passed on. */
+  #isPassedOn = false
 
   constructor(source: AnswerSource, begun: RowsBegun) {
     this.#source = source
@@ -122,6 +125,7 @@ class RowsOfAnswer implements AsyncIterable<Buffer> {
           this.#tail.reject(error)
           throw error
         }
+        this.#isPassedOn = true
         const value = this.#ahead.shift()
         return value ? { done: false, value } : { done: true, value: undefined }
       },
@@ -138,7 +142,8 @@ class RowsOfAnswer implements AsyncIterable<Buffer> {
     if (!chunk.done) return this.#take(chunk.value)
     this.#ended = true
     const tail = this.#reader.tail()
-    this.#tail.resolve(tailOf(this.#source, tail === undefined ? undefined : parseJson(tail), this.#bytes))
+    const size = { rowsBytes: this.#bytes, ...(!this.#isPassedOn && { rows: countRows(this.#ahead) }) }
+    this.#tail.resolve(tailOf(this.#source, tail === undefined ? undefined : parseJson(tail), size))
   }
 
   #take(chunk: Buffer): void {
@@ -191,7 +196,11 @@ function headOf({ cluster, isId }: AnswerSource, parsed: unknown): RemoteHead {
   }
 }
 
-function tailOf({ cluster }: AnswerSource, parsed: unknown, rowsBytes: number): RemoteTail {
+function tailOf(
+  { cluster }: AnswerSource,
+  parsed: unknown,
+  size: Pick<RemoteTail, 'rowsBytes' | 'rows'>,
+): RemoteTail {
   const { success, data } = tailSchema.safeParse(parsed)
   if (!success) throw nonsense(cluster, 'its answer has no figures at its end')
   const { stats, error, warnings, updateType, updateCount } = data
@@ -201,7 +210,7 @@ function tailOf({ cluster }: AnswerSource, parsed: unknown, rowsBytes: number): 
     warnings: warnings ?? [],
     ...(typeof updateType !== 'string' ? {} : { updateType }),
     ...(typeof updateCount !== 'number' ? {} : { updateCount }),
-    rowsBytes,
+    ...size,
   }
 }
 

@@ -41,8 +41,8 @@ export interface RemoteRunDeps {
   readonly onStats: (work: RelayedWork) => void
   /** Called once, with the first `executing` address: with it a successor can keep the query alive. */
   readonly onExecuting: (uri: RemoteUri) => void
-  /** Called when the cluster says that the query has finished, and its last answer follows. */
-  readonly onFinished: () => void
+  /** Called when the cluster says that the query has finished; its last answer may still follow. */
+  readonly onFinished: (work: RelayedWork) => void
   readonly hold: HoldBytes
 }
 
@@ -102,6 +102,8 @@ export class RemoteRun implements RemoteAnswers {
   #failureInfo: RemoteError['failureInfo']
   #beat: NodeJS.Timeout | undefined
   #work: RelayedWork
+  /** The highest token whose rows are counted in `#work`: a client may ask for a page again. */
+  #counted = -1
   readonly #headers = new Map<string, ResponseHeader>()
 
   constructor(deps: RemoteRunDeps, attempt: RemoteAttempt, signal: AbortSignal) {
@@ -112,7 +114,14 @@ export class RemoteRun implements RemoteAnswers {
     this.#hasExecuted = attempt.aliveUri !== undefined
     this.#rowsSent = attempt.mayHaveSent
     const now = deps.clock.now()
-    this.#work = { createdAt: now, endedAt: now, pages: 0, bytes: 0, stats: {} }
+    this.#work = {
+      createdAt: now,
+      endedAt: now,
+      pages: 0,
+      bytes: 0,
+      rows: attempt.mayHaveSent ? undefined : 0,
+      stats: {},
+    }
     this.#requests = new SingleFetch({
       cluster: attempt.cluster.name,
       signal,
@@ -166,7 +175,7 @@ export class RemoteRun implements RemoteAnswers {
     if (!isQueued(this.#attempt.firstUri)) return
     const onAnswer = (answer: RemoteAnswer, tail: RemoteTail): void => {
       this.#take(answer)
-      this.#count(tail)
+      this.#count(0, tail)
     }
     this.#first = new FirstAnswers({ requests: this.#requests, onAnswer }, this.#attempt.firstUri)
   }
@@ -251,7 +260,7 @@ export class RemoteRun implements RemoteAnswers {
     const rowsSent = page.rowsSent || answer.data !== undefined
     this.#rowsSent ||= rowsSent
     const tail = answer.tail.then((behind) => {
-      this.#count(behind)
+      this.#count(asked.token, behind)
       return behind
     })
     tail.catch(this.#onCut)
@@ -305,7 +314,7 @@ export class RemoteRun implements RemoteAnswers {
   ): LastAnswer | undefined {
     this.stop()
     if (this.#over) return this.#last
-    this.#count(tail)
+    this.#count(token, tail)
     if (tail.error) {
       this.#failureInfo = tail.error.failureInfo
       this.#settle({ kind: 'failed', error: tail.error })
@@ -349,17 +358,17 @@ export class RemoteRun implements RemoteAnswers {
     this.#outcome.resolve(outcome)
   }
 
-  #count({ stats, rowsBytes }: RemoteTail): void {
-    const { pages, bytes } = this.#work
-    this.#work = {
-      ...this.#work,
-      pages: pages + (rowsBytes > 0 ? 1 : 0),
-      bytes: bytes + rowsBytes,
-      endedAt: this.#deps.clock.now(),
-      stats,
+  #count(token: number, { stats, rowsBytes, rows }: RemoteTail): void {
+    const { pages, bytes, rows: before } = this.#work
+    const endedAt = this.#deps.clock.now()
+    this.#work = { ...this.#work, endedAt, stats }
+    if (rowsBytes > 0 && token > this.#counted) {
+      this.#counted = token
+      const sum = before === undefined || rows === undefined ? undefined : before + rows
+      this.#work = { ...this.#work, pages: pages + 1, bytes: bytes + rowsBytes, rows: sum }
     }
     this.#deps.onStats(this.#work)
-    if (stats['state'] === 'FINISHED') this.#deps.onFinished()
+    if (stats['state'] === 'FINISHED') this.#deps.onFinished(this.#work)
   }
 
   /**

@@ -21,7 +21,7 @@ import { isRemote, type RemoteRouted } from '../stream/remote-routed.ts'
 import { targetOf, type RemoteDeps } from './delegation.ts'
 import type { AnalysedForCluster } from './analyse-for-cluster.ts'
 import { remoteStatement } from './remote-session.ts'
-import { remoteTaskStats, runningTaskStats } from './remote-stats.ts'
+import { remoteTaskStats, rowsOf, runningTaskStats, type RelayedWork } from './remote-stats.ts'
 
 /** A statement that runs at a cluster. */
 export interface DelegatedStatement {
@@ -112,6 +112,7 @@ export async function resumeRemoteStatement(
     taskId: task.taskId,
     remoteId: task.remote.queryId,
     uri,
+    cancel: cancelOnce(deps, { slot, uri }),
     aliveUri,
     attempt: task.attempt,
     mayHaveSent: true,
@@ -128,6 +129,8 @@ interface BegunAttempt {
   readonly taskId: TaskId
   readonly remoteId: string
   readonly uri: RemoteUri
+  /** Ends the query at its cluster, and then gives its slot on. @param uri any address of the query; default: the first */
+  readonly cancel: (uri?: RemoteUri) => void
   /** An address by which the query is kept alive; undefined while only the first one is known. */
   readonly aliveUri?: RemoteUri | undefined
   readonly attempt: number
@@ -161,7 +164,8 @@ async function runAttempts(
     if (lost && attempt >= run.limits.attempts) throw lostClusterFailure(lost.error, 'no_attempts_left')
     const posted = await post(deps, run, statement, lost?.error.cluster)
     const taskId = makeTaskId(run.queryId, REMOTE_STAGE, number)
-    const begun: BegunAttempt = { ...posted, taskId, attempt, mayHaveSent: false }
+    const cancel = cancelOnce(deps, posted)
+    const begun: BegunAttempt = { ...posted, cancel, taskId, attempt, mayHaveSent: false }
     const commands = beginning(deps, begun, plan, lost)
     const started = await recordStart(deps, run, begun, statement.routed, commands)
     plan = undefined
@@ -211,7 +215,7 @@ async function recordStart(
   routed: RemoteRouted,
   commands: readonly QueryCommand[],
 ): Promise<StartedAttempt> {
-  const { slot, uri, attempt } = begun
+  const { slot, attempt } = begun
   if (run.signal.aborted) {
     // Without a GET a Trino drops the statement.
     slot.leave()
@@ -221,9 +225,7 @@ async function recordStart(
   early?.remote.begin()
   // A coordinator that is replaced does not cancel: if the append is valid, its successor continues the query.
   const cancel = (reason: unknown): void =>
-    early && !(reason instanceof Fenced || reason instanceof Suspended)
-      ? cancelThere(deps, { slot, uri })
-      : slot.leave()
+    early && !(reason instanceof Fenced || reason instanceof Suspended) ? begun.cancel() : slot.leave()
   const onAbort = (): void => cancel(run.signal.reason)
   // The append may wait for the log for a long time. The read of a query that was given up must not run meanwhile.
   run.signal.addEventListener('abort', onAbort)
@@ -333,8 +335,7 @@ function startAttempt(
       onExecuting: (executing) => {
         noting = setTimeout(() => noteExecuting(executing), NOTED_AFTER_MS)
       },
-      // The end of a change is recorded without the figures of the cluster.
-      onFinished: () => readOnly && figures.begin(),
+      onFinished: (work) => needsFigures(readOnly, work) && figures.begin(),
     },
     { cluster, attempt, firstUri: uri, aliveUri, mayHaveSent, readOnly },
     run.signal,
@@ -346,11 +347,20 @@ function startAttempt(
   return { remote, figures, stop }
 }
 
+/**
+ * Whether the end of a statement waits for the figures of its cluster. The last answer has all of them except the number
+ * of rows, and the relay counts the rows of small answers. The end of a change is recorded at once: until then a limit
+ * could still fail a statement that was carried out.
+ */
+function needsFigures(readOnly: boolean, { rows }: RelayedWork): boolean {
+  return readOnly && rows === undefined
+}
+
 /** Follows an attempt until it has ended, and frees its slot once the statement no longer runs at the cluster. */
 async function followAttempt(
   deps: RemoteDeps,
   run: RunContext,
-  { slot }: BegunAttempt,
+  { slot, cancel }: BegunAttempt,
   { remote, figures, stop }: StartedAttempt,
 ): Promise<FollowedAttempt> {
   run.onRemote(remote)
@@ -362,7 +372,7 @@ async function followAttempt(
   } catch (error) {
     remote.recorded(false)
     if (error instanceof Suspended) slot.leave()
-    else onceEnded(run, () => cancelThere(deps, { slot, uri: remote.uri }))
+    else onceEnded(run, () => cancel(remote.uri))
     throw error
   } finally {
     stop()
@@ -383,12 +393,23 @@ function onceEnded({ aggregate }: RunContext, then: () => void): void {
   })
 }
 
-/** Ends a query at its cluster, and only then gives its slot on: else more would run there than may. */
-function cancelThere({ relay }: RemoteDeps, { slot, uri }: Pick<BegunAttempt, 'slot' | 'uri'>): void {
-  void relay
-    .cancel(slot.cluster, uri)
-    .catch(() => {})
-    .finally(() => slot.leave())
+/**
+ * Makes the function that ends a query at its cluster, and only then gives its slot on: else more would run there than
+ * may. Several causes may end a query at about the same time: only the first call sends a request.
+ */
+function cancelOnce(
+  { relay }: RemoteDeps,
+  { slot, uri: firstUri }: Pick<BegunAttempt, 'slot' | 'uri'>,
+): BegunAttempt['cancel'] {
+  let isCanceled = false
+  return (uri = firstUri) => {
+    if (isCanceled) return
+    isCanceled = true
+    void relay
+      .cancel(slot.cluster, uri)
+      .catch(() => {})
+      .finally(() => slot.leave())
+  }
 }
 
 function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
@@ -408,15 +429,14 @@ function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 async function settle(
   deps: RemoteDeps,
   run: RunContext,
-  { slot, taskId, attempt }: BegunAttempt,
+  { slot, taskId, attempt, cancel }: BegunAttempt,
   { readOnly }: RemoteRouted,
   { outcome, remote, figures }: FollowedAttempt,
 ): Promise<LostAttempt | undefined> {
   switch (outcome.kind) {
     case 'done':
       try {
-        // A change is recorded at once: until then a limit could still fail a query that was carried out.
-        const found = readOnly ? await figures.read() : undefined
+        const found = needsFigures(readOnly, remote.work) ? await figures.read() : undefined
         await finish(deps, run, { slot, taskId }, { remote, tail: outcome.tail, figures: found })
       } finally {
         // A limit or a cancel may have ended the query meanwhile: its failure is then the answer.
@@ -424,16 +444,15 @@ async function settle(
       }
       return undefined
     case 'stopped':
-      onceEnded(run, () => cancelThere(deps, { slot, uri: remote.uri }))
+      onceEnded(run, () => cancel(remote.uri))
       throw outcome.error
     case 'failed':
       // The task ends together with its query, in one append.
       throw remoteFailure(slot.cluster.name, outcome.error)
     case 'lost': {
       const { error, rowsSent } = outcome
-      const cancel = (): void => cancelThere(deps, { slot, uri: remote.uri })
       if (rowsSent || !readOnly) {
-        onceEnded(run, cancel)
+        onceEnded(run, () => cancel(remote.uri))
         throw lostClusterFailure(error, rowsSent ? 'rows_sent' : 'may_have_run')
       }
       const failure = lostClusterFailure(error, 'no_attempts_left').toFailure()
@@ -441,7 +460,7 @@ async function settle(
         slot.leave()
         throw refused
       })
-      cancel()
+      cancel(remote.uri)
       return { taskId, attempt, error }
     }
     default:
@@ -464,7 +483,7 @@ async function finish(
       data: { taskId, stage: REMOTE_STAGE, nodeId: nodeOf(cluster), nodeUrl: cluster.url.origin, stats },
     },
     run.finish({
-      rows: figures?.outputRows ?? 0,
+      rows: rowsOf(remote.work, figures),
       bytes: remote.work.bytes,
       responseHeaders: [...remote.headers],
       ...(updateType === undefined ? {} : { updateType }),

@@ -10,6 +10,8 @@ export interface RelayedWork {
   /** The answers with rows that were passed on, and their bytes as JSON. */
   readonly pages: number
   readonly bytes: number
+  /** The rows that were passed on; undefined if an answer was too large to count them, or a former process passed some on. */
+  readonly rows: number | undefined
   /** The newest `stats` of the cluster's answers, unchanged. */
   readonly stats: Readonly<Record<string, unknown>>
 }
@@ -24,7 +26,7 @@ export function remoteTaskStats(work: RelayedWork, figures: RemoteFigures | unde
     const value = work.stats[name]
     return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : 0
   }
-  const rows = figures?.outputRows ?? 0
+  const rows = rowsOf(work, figures)
   const millis = (of: number | undefined, name: string): number => Math.round((of ?? ofAnswer(name)) * 1e6)
   const cpuNanos = millis(figures?.cpuMillis, 'cpuTimeMillis')
   const stats = oneDriverStats({
@@ -48,6 +50,11 @@ export function remoteTaskStats(work: RelayedWork, figures: RemoteFigures | unde
     ],
   })
   return { ...stats, spilledBytes: figures?.spilledBytes ?? ofAnswer('spilledBytes') }
+}
+
+/** The number of rows of the result; 0 if neither this server nor its cluster gives it. */
+export function rowsOf({ rows }: Pick<RelayedWork, 'rows'>, figures: RemoteFigures | undefined): number {
+  return rows ?? figures?.outputRows ?? 0
 }
 
 /** The figures of a task that still runs, from an answer of its cluster. */

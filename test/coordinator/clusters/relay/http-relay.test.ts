@@ -202,7 +202,7 @@ describe('A page of a cluster', () => {
       { header: 'Clear-Transaction-Id', value: 'true' },
     ])
     expect(await rowsOf(found)).toBe('[[1,"é"],[2,null]]')
-    expect(await found.tail).toEqual({ stats: { state: 'RUNNING' }, warnings: [], rowsBytes: 19 })
+    expect(await found.tail).toEqual({ stats: { state: 'RUNNING' }, warnings: [], rowsBytes: 19, rows: 2 })
     expect(outcomes).toEqual([undefined])
   })
 

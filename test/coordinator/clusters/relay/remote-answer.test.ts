@@ -99,7 +99,7 @@ describe('An answer of a cluster', () => {
           expect(await rowsOf(found)).toBe(JSON.stringify(answer.data))
           const { stats, warnings, updateType } = parsed
           const rowsBytes = Buffer.byteLength(JSON.stringify(answer.data))
-          expect(await found.tail).toEqual({ stats, warnings, updateType, rowsBytes })
+          expect(await found.tail).toEqual({ stats, warnings, updateType, rowsBytes, rows: answer.data.length })
         }
       }),
       { numRuns: 150 },
@@ -129,7 +129,8 @@ describe('An answer of a cluster', () => {
     for (const data of ['', ',"data":null']) {
       const found = await read([Buffer.from(`{"id":"${ID}"${data},"stats":{},"updateType":"SET","updateCount":7}`)])
       expect(found.data).toBeUndefined()
-      expect(await found.tail).toEqual({ stats: {}, warnings: [], updateType: 'SET', updateCount: 7, rowsBytes: 0 })
+      const empty = { rowsBytes: 0, rows: 0 }
+      expect(await found.tail).toEqual({ stats: {}, warnings: [], updateType: 'SET', updateCount: 7, ...empty })
     }
   })
 
@@ -145,7 +146,10 @@ describe('An answer of a cluster', () => {
     const parts: Buffer[] = []
     for await (const each of found.data!) parts.push(each)
     expect(parts.filter(({ buffer }) => chunks.every((chunk) => chunk.buffer !== buffer))).toEqual([])
-    expect((await found.tail).rowsBytes).toBe(50 * part.length + '[[1]]'.length)
+    const tail = await found.tail
+    expect(tail.rowsBytes).toBe(50 * part.length + '[[1]]'.length)
+    // The rows of a large answer are not counted.
+    expect(tail.rows).toBeUndefined()
   })
 
   it('has no stacks of failures', async () => {

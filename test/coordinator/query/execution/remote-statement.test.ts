@@ -55,11 +55,13 @@ const QUEUED = 2
 
 const CAUSES = { type: 'x.Outer', message: 'no', cause: { type: 'x.Inner', message: 'the disk is full' } }
 
-function answerOf(step: Step, at: number): RemoteAnswer {
+/** @param isCounted whether the relay counts the rows, as it does with those of small answers */
+function answerOf(step: Step, at: number, isCounted = false): RemoteAnswer {
   const tail: RemoteTail = {
     stats: { state: step === 'finished' ? 'FINISHED' : 'RUNNING' },
     warnings: [],
     rowsBytes: 3,
+    ...(isCounted && { rows: 1 }),
     ...(step === 'fails' && {
       error: {
         message: 'no',
@@ -100,6 +102,7 @@ function bedOf(
     columns,
     post,
     holdMs = 0,
+    isCounted = false,
   }: {
     readonly fetch?: RelayPort['fetch']
     readonly columns?: readonly (readonly unknown[])[]
@@ -107,6 +110,7 @@ function bedOf(
     readonly post?: Promise<void>
     /** How long QueryCreated is held. */
     readonly holdMs?: number
+    readonly isCounted?: boolean
   } = {},
 ) {
   const log = new MemoryLog()
@@ -130,7 +134,7 @@ function bedOf(
       if (fetch) return fetch(clusterNamed(name), uri, signal)
       if (step === 'lost') throw new ClusterLost(name, 'unreachable', 'does not answer')
       if (step === 'passed') throw new ClusterLost(name, 'passed', 'a later page was asked for')
-      return answerOf(step, at)
+      return answerOf(step, at, isCounted)
     },
     keepAlive: async () => 'alive',
     cancel: async ({ name }, uri) => void canceled.push(uri.includes('/partialCancel/') ? `${name} ${uri}` : name),
@@ -342,6 +346,23 @@ describe('A delegated statement', () => {
     expect(stream!.at(-1)).toMatchObject({ type: 'QueryFinished', data: { rows: 42 } })
   })
 
+  it('ends without a request for figures if the relay counted its rows, each page once', async () => {
+    const bed = bedOf({ a: ['rows', 'finished', 'last'] }, undefined, { isCounted: true })
+    const { queryId } = await bed.submit(READ)
+    let next: RelayedPage | undefined
+    for (let token = 0; token < 3; token++) {
+      const polled = () => bed.service.poll(queryId, token, 1_000, next)
+      await textOf(relayedOf(await polled()).data)
+      // The client lost the answer.
+      const again = relayedOf(await polled())
+      await textOf(again.data)
+      next = again.next
+    }
+    expect(bed.figuresAfter).toEqual([])
+    const [stream] = [...bed.log.streams.values()]
+    expect(stream!.at(-1)).toMatchObject({ type: 'QueryFinished', data: { rows: 3, bytes: 9 } })
+  })
+
   it('runs again at another cluster if the first is lost before it sent rows', async () => {
     const bed = bedOf({ a: ['lost'], b: ['rows', 'last'] })
     const { rows } = await follow(bed, READ)
@@ -471,8 +492,9 @@ describe('A delegated statement', () => {
     const bed = bedOf({ a: ['empty', 'rows', 'last'] }, undefined, { holdMs: 60_000 })
     bed.log.refuse = () => new Unstorable('not these')
     await expect(bed.submit(READ)).rejects.toThrow('not these')
-    await expect.poll(() => bed.canceled).toContain('a')
+    // Its slot is free once the cluster has answered. Two causes end it: the refusal and the end of the query.
     await expect.poll(() => bed.left).toContain('a')
+    expect(bed.canceled).toEqual(['a'])
   })
 
   it('frees its slot if its creation fails while the cluster answers the POST', async () => {
