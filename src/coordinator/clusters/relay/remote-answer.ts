@@ -196,11 +196,7 @@ function headOf({ cluster, isId }: AnswerSource, parsed: unknown): RemoteHead {
   }
 }
 
-function tailOf(
-  { cluster }: AnswerSource,
-  parsed: unknown,
-  size: Pick<RemoteTail, 'rowsBytes' | 'rows'>,
-): RemoteTail {
+function tailOf({ cluster }: AnswerSource, parsed: unknown, size: Pick<RemoteTail, 'rowsBytes' | 'rows'>): RemoteTail {
   const { success, data } = tailSchema.safeParse(parsed)
   if (!success) throw nonsense(cluster, 'its answer has no figures at its end')
   const { stats, error, warnings, updateType, updateCount } = data
