@@ -35,7 +35,7 @@ export class JsonNesting {
 }
 
 /** The number of rows of a JSON array of arrays. The array is complete, and comes in parts. */
-export function countRows(parts: readonly Buffer[]): number {
+export function countJsonRows(parts: readonly Buffer[]): number {
   const nesting = new JsonNesting(0)
   let rows = 0
   for (const part of parts)

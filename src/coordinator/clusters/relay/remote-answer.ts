@@ -4,7 +4,7 @@ import { parseJson } from '../../../shared/parse-json.ts'
 import type { ResponseHeader } from '../../query/session/session-headers.ts'
 import { HeadReader, RowsReader } from './answer-parts.ts'
 import { CountedBytes, type HoldBytes } from './counted-bytes.ts'
-import { countRows } from './json-nesting.ts'
+import { countJsonRows } from './json-nesting.ts'
 import {
   AnswerNotRead,
   ClusterLost,
@@ -142,7 +142,7 @@ class RowsOfAnswer implements AsyncIterable<Buffer> {
     if (!chunk.done) return this.#take(chunk.value)
     this.#ended = true
     const tail = this.#reader.tail()
-    const size = { rowsBytes: this.#bytes, ...(!this.#isPassedOn && { rows: countRows(this.#ahead) }) }
+    const size = { rowsBytes: this.#bytes, ...(!this.#isPassedOn && { rows: countJsonRows(this.#ahead) }) }
     this.#tail.resolve(tailOf(this.#source, tail === undefined ? undefined : parseJson(tail), size))
   }
 

@@ -21,7 +21,7 @@ import { isRemote, type RemoteRouted } from '../stream/remote-routed.ts'
 import { targetOf, type RemoteDeps } from './delegation.ts'
 import type { AnalysedForCluster } from './analyse-for-cluster.ts'
 import { remoteStatement } from './remote-session.ts'
-import { remoteTaskStats, rowsOf, runningTaskStats, type RelayedWork } from './remote-stats.ts'
+import { remoteTaskStats, relayedRows, runningTaskStats, type RelayedWork } from './remote-stats.ts'
 
 /** A statement that runs at a cluster. */
 export interface DelegatedStatement {
@@ -483,7 +483,7 @@ async function finish(
       data: { taskId, stage: REMOTE_STAGE, nodeId: nodeOf(cluster), nodeUrl: cluster.url.origin, stats },
     },
     run.finish({
-      rows: rowsOf(remote.work, figures),
+      rows: relayedRows(remote.work, figures),
       bytes: remote.work.bytes,
       responseHeaders: [...remote.headers],
       ...(updateType === undefined ? {} : { updateType }),

@@ -26,7 +26,7 @@ export function remoteTaskStats(work: RelayedWork, figures: RemoteFigures | unde
     const value = work.stats[name]
     return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : 0
   }
-  const rows = rowsOf(work, figures)
+  const rows = relayedRows(work, figures)
   const millis = (of: number | undefined, name: string): number => Math.round((of ?? ofAnswer(name)) * 1e6)
   const cpuNanos = millis(figures?.cpuMillis, 'cpuTimeMillis')
   const stats = oneDriverStats({
@@ -53,7 +53,7 @@ export function remoteTaskStats(work: RelayedWork, figures: RemoteFigures | unde
 }
 
 /** The number of rows of the result; 0 if neither this server nor its cluster gives it. */
-export function rowsOf({ rows }: Pick<RelayedWork, 'rows'>, figures: RemoteFigures | undefined): number {
+export function relayedRows({ rows }: Pick<RelayedWork, 'rows'>, figures: RemoteFigures | undefined): number {
   return rows ?? figures?.outputRows ?? 0
 }
 
