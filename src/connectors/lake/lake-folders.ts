@@ -53,40 +53,93 @@ export function createLakeFolders(
   location: string,
   settings: ReadonlyMap<string, TableSettings> = new Map(),
 ): LakeFolders {
-  const dataFiles = (schema: string, name: string, folder: string): Promise<ListedFiles | undefined> =>
-    listDataFiles(location, folder, settings.get(`${schema}.${name}`))
+  return new LocationFolders(location, settings)
+}
 
-  const foldersIn = sharedAsk((path: string) => listFolders(path))
-  const inside = sharedAsk((path: string) => resolveInside(location, path))
+class LocationFolders implements LakeFolders {
+  readonly #location: string
+  readonly #settings: ReadonlyMap<string, TableSettings>
+  readonly #foldersIn = sharedAsk((path: string) => listFolders(path))
+  readonly #inside: (path: string) => Promise<string>
 
-  async function schemaFolder(schema: string): Promise<string | undefined> {
-    const name = pickName(await foldersIn(location), schema, 'Schema')
-    return name === undefined ? undefined : inside(join(location, name))
+  constructor(location: string, settings: ReadonlyMap<string, TableSettings>) {
+    this.#location = location
+    this.#settings = settings
+    this.#inside = sharedAsk((path: string) => resolveInside(location, path))
   }
 
-  async function objectAt(
-    schema: string,
-    name: string,
-    folder: string,
-    wanted?: TextTest,
-  ): Promise<NamedObject | undefined> {
-    const manifest = await readNewest({ location, folder }, wanted)
-    if (manifest === 'refused') return undefined
-    if (!manifest) {
-      const listed = await dataFiles(schema, name, folder)
-      return listed && { kind: 'PLAIN', folder, listed }
+  async schemaFolder(schema: string): Promise<string | undefined> {
+    const name = pickName(await this.#foldersIn(this.#location), schema, 'Schema')
+    return name === undefined ? undefined : this.#inside(join(this.#location, name))
+  }
+
+  async newSchemaFolder(schema: string): Promise<string> {
+    return (await this.schemaFolder(schema)) ?? join(this.#location, folderOfName(schema))
+  }
+
+  async isSchema(schema: string): Promise<boolean> {
+    const folder = await this.schemaFolder(schema)
+    return folder !== undefined && this.#isLive(folder)
+  }
+
+  async listSchemas(): Promise<string[]> {
+    const schemas: string[] = []
+    for (const [name, found] of await listFolders(this.#location)) {
+      if (found.length > 1) continue
+      const folder = await resolveInside(this.#location, join(this.#location, found[0]!)).catch(() => undefined)
+      // A schema whose link leads out of the location is listed, and refused when it is used.
+      if (folder === undefined || (await this.#isLive(folder))) schemas.push(name)
     }
-    return objectOf(folder, manifest, newestIn(location))
+    return schemas.sort()
+  }
+
+  async objectFolder(parent: string, name: string): Promise<string> {
+    const found = pickName(await listFolders(parent), name, 'Table')
+    return found === undefined ? join(parent, folderOfName(name)) : resolveInside(this.#location, join(parent, found))
+  }
+
+  async find(schema: string, name: string): Promise<NamedObject | undefined> {
+    const parent = await this.schemaFolder(schema)
+    const found = parent && pickName(await this.#foldersIn(parent), name, 'Table')
+    return found ? this.#objectAt(schema, name, await this.#inside(join(parent, found))) : undefined
+  }
+
+  dataFiles(schema: string, name: string, folder: string): Promise<ListedFiles | undefined> {
+    return listDataFiles(this.#location, folder, this.#settings.get(`${schema}.${name}`))
+  }
+
+  async each(schema: string, named: (name: string) => boolean, take: TakeObject, wanted?: TextTest): Promise<void> {
+    const folder = await this.schemaFolder(schema)
+    if (folder !== undefined) await this.#eachIn(schema, folder, named, take, wanted)
+  }
+
+  async list(schema: string, named: (name: string) => boolean = () => true): Promise<SchemaTableName[]> {
+    const tables: SchemaTableName[] = []
+    await this.each(schema, named, (table, { kind }) => {
+      tables.push({ schema, table, kind: kind === 'VIEW' ? 'VIEW' : 'TABLE' })
+    })
+    return tables.sort((a, b) => (a.table < b.table ? -1 : 1))
+  }
+
+  async #objectAt(schema: string, name: string, folder: string): Promise<NamedObject | undefined> {
+    const manifest = await readNewest({ location: this.#location, folder })
+    return manifest ? objectOf(folder, manifest, newestIn(this.#location)) : this.#filesOf(schema, name, folder)
+  }
+
+  async #filesOf(schema: string, name: string, folder: string): Promise<NamedObject | undefined> {
+    const listed = await this.dataFiles(schema, name, folder)
+    return listed && { kind: 'PLAIN', folder, listed }
   }
 
   /** @param folder with links followed: then a subfolder that is not a link has its real path */
-  async function eachIn(
+  async #eachIn(
     schema: string,
     folder: string,
     named: (name: string) => boolean,
     take: TakeObject,
     wanted?: TextTest,
   ): Promise<void> {
+    const location = this.#location
     const links = new Set<string>()
     const listed = await listFolders(folder, (name) => links.add(name))
     const names = [...listed].filter(([name, found]) => found.length === 1 && named(name)).sort()
@@ -96,9 +149,7 @@ export function createLakeFolders(
       const real = links.has(found) ? await resolveInside(location, path) : path
       const manifest = await readNewest({ location, folder: real }, wanted)
       if (manifest === 'refused') return undefined
-      if (manifest) return listing.see(name, real, manifest)
-      const files = await dataFiles(schema, name, real)
-      return files && { kind: 'PLAIN', folder: real, listed: files }
+      return manifest ? listing.see(name, real, manifest) : this.#filesOf(schema, name, real)
     }
     for (let from = 0; from < names.length; from += AT_ONCE) {
       const some = names.slice(from, from + AT_ONCE)
@@ -108,9 +159,9 @@ export function createLakeFolders(
     for (const { name, object } of await listing.moved()) if (named(name)) await take(name, object)
   }
 
-  async function hasObjects(folder: string): Promise<boolean> {
+  async #hasObjects(folder: string): Promise<boolean> {
     let found = false
-    await eachIn('', folder, () => true, () => void (found = true)) // prettier-ignore
+    await this.#eachIn('', folder, () => true, () => void (found = true)) // prettier-ignore
     return found
   }
 
@@ -118,63 +169,13 @@ export function createLakeFolders(
    * Whether a schema is not dropped. A dropped schema still counts if another writer put a table into it at the same
    * moment, so that nothing committed is lost.
    */
-  async function isLive(folder: string): Promise<boolean> {
-    const newest = await readNewest({ location, folder })
+  async #isLive(folder: string): Promise<boolean> {
+    const newest = await readNewest({ location: this.#location, folder })
     if (!newest) return true
-    const { kind } = await visibleContent(newest.content, newestIn(location))
+    const { kind } = await visibleContent(newest.content, newestIn(this.#location))
     if (kind !== 'dropped') return true
     // Readers do not see a schema under its new name before the instant of the rename.
-    return newest.content.kind === 'dropped' && (await hasObjects(folder))
-  }
-
-  return {
-    schemaFolder,
-
-    async newSchemaFolder(schema) {
-      return (await schemaFolder(schema)) ?? join(location, folderOfName(schema))
-    },
-
-    async isSchema(schema) {
-      const folder = await schemaFolder(schema)
-      return folder !== undefined && isLive(folder)
-    },
-
-    async listSchemas() {
-      const schemas: string[] = []
-      for (const [name, found] of await listFolders(location)) {
-        if (found.length > 1) continue
-        const folder = await resolveInside(location, join(location, found[0]!)).catch(() => undefined)
-        // A schema whose link leads out of the location is listed, and refused when it is used.
-        if (folder === undefined || (await isLive(folder))) schemas.push(name)
-      }
-      return schemas.sort()
-    },
-
-    async objectFolder(parent, name) {
-      const found = pickName(await listFolders(parent), name, 'Table')
-      return found === undefined ? join(parent, folderOfName(name)) : resolveInside(location, join(parent, found))
-    },
-
-    async find(schema, name) {
-      const parent = await schemaFolder(schema)
-      const found = parent && pickName(await foldersIn(parent), name, 'Table')
-      return found ? objectAt(schema, name, await inside(join(parent, found))) : undefined
-    },
-
-    dataFiles,
-
-    async each(schema, named, take, wanted) {
-      const folder = await schemaFolder(schema)
-      if (folder !== undefined) await eachIn(schema, folder, named, take, wanted)
-    },
-
-    async list(schema, named = () => true) {
-      const tables: SchemaTableName[] = []
-      await this.each(schema, named, (table, { kind }) => {
-        tables.push({ schema, table, kind: kind === 'VIEW' ? 'VIEW' : 'TABLE' })
-      })
-      return tables.sort((a, b) => (a.table < b.table ? -1 : 1))
-    },
+    return newest.content.kind === 'dropped' && (await this.#hasObjects(folder))
   }
 }
 
@@ -247,7 +248,7 @@ async function objectOf(folder: string, manifest: Manifest, newestOf: NewestOf):
 }
 
 /**
- * Shares one call among all callers in one turn of the event loop, such as the scans of a query. A call in a later turn
+ * Shares one call among all callers in one pass of the event loop, such as the scans of a query. A call in a later pass
  * never gets an earlier answer, so it sees every change that this process knew of before the call.
  */
 function sharedAsk<T>(ask: (path: string) => Promise<T>): (path: string) => Promise<T> {
