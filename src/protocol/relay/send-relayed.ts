@@ -122,7 +122,7 @@ export function sendRelayed(
 }
 
 /** Writes the other coordinator's answer to the client. A failure from now on destroys the connection. */
-export function logRelayed(response: ServerResponse, answer: RelayedAnswer): void {
+export function writeRelayed(response: ServerResponse, answer: RelayedAnswer): void {
   // Keeps the length or the chunks: Node frames the body accordingly. A client of HTTP/1.0 knows no chunks.
   const unknown = response.req.httpVersion === '1.1' ? [] : ['transfer-encoding']
   response.writeHead(answer.status, endToEnd(answer.rawHeaders, unknown))

@@ -21,7 +21,7 @@ import { sendWaiting, type LastKnown } from '../statement/waiting-answer.ts'
 import { clientConnection } from '../edge/client-connection.ts'
 import {
   sendRelayed,
-  logRelayed,
+  writeRelayed,
   type RelayedAnswer,
   type RelayedRequest,
   type RelaySender,
@@ -82,36 +82,93 @@ const OWN_MS = 5_000
  * would: a statement that no client follows does nothing.
  */
 export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
-  const { clock, limits } = deps
-  const http = createHttpClient(deps.trust, { keepAlive: true, maxSockets: 512, noDelay: true })
+  const relay = new Relay(deps)
+  return {
+    routes: (request, response, path) => relay.route(request, response, path),
+    post: (path, body) => relay.post(path, body),
+    close: () => relay.close(),
+  }
+}
+
+class Relay {
+  readonly #deps: WriterRelayDeps
+  readonly #http: ReturnType<typeof createHttpClient>
+  readonly #sender: RelaySender
+  readonly #closing = new AbortController()
   /** How far the writer's clock is ahead of this one, with the epoch of that writer; only the newest writer. */
-  let ahead = { epoch: 0, milliseconds: 0 }
-  const closing = new AbortController()
-  let cancels = 0
-  const sender: RelaySender = {
-    key: deps.key,
-    http,
-    // The answer's headers that a client must send again, and those of every answer.
-    mostHeadBytes: 2 * limits.headerBytes,
-    now: ({ epoch }) => clock.now() + (ahead.epoch === epoch ? ahead.milliseconds : 0),
-    onClock: ({ epoch }, now) => (ahead = { epoch, milliseconds: now - clock.now() }),
+  #ahead = { epoch: 0, milliseconds: 0 }
+  /** The cancels that are passed on after their clients were answered. */
+  #cancels = 0
+
+  constructor(deps: WriterRelayDeps) {
+    const { clock, limits, trust, key } = deps
+    this.#deps = deps
+    this.#http = createHttpClient(trust, { keepAlive: true, maxSockets: 512, noDelay: true })
+    this.#sender = {
+      key,
+      http: this.#http,
+      // The answer's headers that a client must send again, and those of every answer.
+      mostHeadBytes: 2 * limits.headerBytes,
+      now: ({ epoch }) => clock.now() + (this.#ahead.epoch === epoch ? this.#ahead.milliseconds : 0),
+      onClock: ({ epoch }, now) => (this.#ahead = { epoch, milliseconds: now - clock.now() }),
+    }
+  }
+
+  async route(request: IncomingMessage, response: ServerResponse, path: string): Promise<boolean> {
+    const { limits } = this.#deps
+    if (!isWriters(request.method ?? 'GET', path)) return false
+    const statement = statementPath(path)
+    if (statement && (request.method === 'GET' || request.method === 'HEAD')) {
+      await this.#poll(request, response, statement)
+      return true
+    }
+    if (statement && request.method === 'DELETE') {
+      await this.#cancel(request, response, statement)
+      return true
+    }
+    const waitMs =
+      request.method === 'DELETE' || request.method === 'PUT' ? limits.deleteValidityWaitMs : limits.postLogWaitMs
+    if (await this.#relay(request, response, waitMs)) throw noWriter()
+    return true
+  }
+
+  async post(path: string, body: unknown): Promise<unknown> {
+    const writer = this.#deps.writer()
+    if (!writer) return undefined
+    const sent: RelayedRequest = {
+      method: 'POST',
+      target: { text: path, authority: undefined },
+      rawHeaders: ['content-type', 'application/json'],
+      body: Buffer.from(JSON.stringify(body)),
+      claims: { own: true },
+    }
+    const stop = AbortSignal.timeout(OWN_MS)
+    const answer = await sendRelayed(writer, sent, this.#sender, stop).catch(() => undefined)
+    answer?.rest?.destroy()
+    return answer?.status === 200 ? parseJson(answer.body.toString('utf8')) : undefined
+  }
+
+  close(): void {
+    this.#closing.abort()
+    this.#http.close()
   }
 
   /** Asks until the writer answers, or the time is over and the writer is not heard of. */
-  async function ask(
+  async #ask(
     sent: RelayedRequest,
     waitMs: number,
     gone: AbortSignal,
     longestMs = LONGEST_MS,
   ): Promise<RelayedAnswer | undefined> {
+    const { clock, writer: currentWriter, writerLives } = this.#deps
     const start = clock.monotonicMs()
     const over = (): boolean => {
       const passed = clock.monotonicMs() - start
-      return gone.aborted || passed > longestMs || (passed > waitMs && !deps.writerLives())
+      return gone.aborted || passed > longestMs || (passed > waitMs && !writerLives())
     }
     while (!over()) {
-      const writer = deps.writer()
-      const answer = writer && (await attempt(writer, sent, gone, over))
+      const writer = currentWriter()
+      const answer = writer && (await this.#attempt(writer, sent, gone, over))
       if (answer && !answer.again) return answer
       answer?.rest?.destroy()
       if (clock.monotonicMs() - start > waitMs) return undefined
@@ -120,7 +177,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     return undefined
   }
 
-  async function attempt(
+  async #attempt(
     writer: RelayWriter,
     sent: RelayedRequest,
     gone: AbortSignal,
@@ -130,9 +187,10 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     const onGone = (): void => stop.abort()
     gone.addEventListener('abort', onGone, { once: true })
     // A writer that was replaced meanwhile may be stopped and never answer.
-    const watch = setInterval(() => (over() || deps.writer()?.epoch !== writer.epoch) && stop.abort(), RETRY_MS)
+    const isReplaced = (): boolean => this.#deps.writer()?.epoch !== writer.epoch
+    const watch = setInterval(() => (over() || isReplaced()) && stop.abort(), RETRY_MS)
     try {
-      return await sendRelayed(writer, sent, sender, stop.signal)
+      return await sendRelayed(writer, sent, this.#sender, stop.signal)
     } catch {
       return undefined
     } finally {
@@ -145,7 +203,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
    * Passes a request on.
    * @returns the request when no writer answered it in time; undefined when the client has its answer
    */
-  async function relay(
+  async #relay(
     request: IncomingMessage,
     response: ServerResponse,
     waitMs: number,
@@ -154,8 +212,8 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     const { address: clientAddress, scheme, authority, confidential } = clientConnection(request)
     const caller = callerOf(request)
     const body = await readHeldBody(request, {
-      maxBytes: mostBytes(target.path, limits),
-      memory: deps.memory,
+      maxBytes: mostBytes(target.path, this.#deps.limits),
+      memory: this.#deps.memory,
       // The writer reads the impersonation headers.
       owner: requestOwner(request),
     })
@@ -173,75 +231,36 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
         principal: caller.kind === 'principal' ? caller.principal : undefined,
       },
     }
-    const answer = await ask(sent, waitMs, gone.signal).finally(() => body.release())
+    const answer = await this.#ask(sent, waitMs, gone.signal).finally(() => body.release())
     response.off('close', onClose)
     if (!answer) return sent
-    logRelayed(response, answer)
+    writeRelayed(response, answer)
     return undefined
   }
 
   /** Passes a cancel on. Without a writer it does not fail: the client gets 204, and the cancel is passed on later. */
-  async function cancel(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
-    if (!deps.uris.verifyPage(path)) throw new HttpProblem(404, 'Query not found')
-    const unanswered = await relay(request, response, limits.deleteValidityWaitMs)
+  async #cancel(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
+    const { uris, limits } = this.#deps
+    if (!uris.verifyPage(path)) throw new HttpProblem(404, 'Query not found')
+    const unanswered = await this.#relay(request, response, limits.deleteValidityWaitMs)
     if (!unanswered) return
-    if (cancels >= MOST_CANCELS) throw noWriter()
+    if (this.#cancels >= MOST_CANCELS) throw noWriter()
     response.writeHead(204, { 'cache-control': 'no-store' }).end()
-    cancels++
-    const answer = await ask(unanswered, CANCEL_TRIED_FOR_MS, closing.signal, CANCEL_TRIED_FOR_MS)
-    cancels--
+    this.#cancels++
+    const answer = await this.#ask(unanswered, CANCEL_TRIED_FOR_MS, this.#closing.signal, CANCEL_TRIED_FOR_MS)
+    this.#cancels--
     answer?.rest?.destroy()
   }
 
-  async function poll(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
-    const page = deps.uris.verifyPage(path)
+  async #poll(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
+    const { uris, lastKnown, checkResults, clock, limits } = this.#deps
+    const page = uris.verifyPage(path)
     if (!page) throw new HttpProblem(404, 'Query not found')
-    if (!(await relay(request, response, limits.longPollMs + POLL_GRACE_MS))) return
+    if (!(await this.#relay(request, response, limits.longPollMs + POLL_GRACE_MS))) return
     if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
     // The mac proves that the query exists. Its state is unknown until a coordinator writes the log again.
-    const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: clock.now, checkResults: deps.checkResults }
+    const waiting = { uris, lastKnown, now: clock.now, checkResults }
     await sendWaiting(request, response, waiting, { ...page, base: baseUri(request) })
-  }
-
-  return {
-    async routes(request, response, path) {
-      if (!isWriters(request.method ?? 'GET', path)) return false
-      const statement = statementPath(path)
-      if (statement && (request.method === 'GET' || request.method === 'HEAD')) {
-        await poll(request, response, statement)
-        return true
-      }
-      if (statement && request.method === 'DELETE') {
-        await cancel(request, response, statement)
-        return true
-      }
-      const waitMs =
-        request.method === 'DELETE' || request.method === 'PUT' ? limits.deleteValidityWaitMs : limits.postLogWaitMs
-      if (await relay(request, response, waitMs)) throw noWriter()
-      return true
-    },
-    async post(path, body) {
-      const writer = deps.writer()
-      if (!writer) return undefined
-      const answer = await sendRelayed(
-        writer,
-        {
-          method: 'POST',
-          target: { text: path, authority: undefined },
-          rawHeaders: ['content-type', 'application/json'],
-          body: Buffer.from(JSON.stringify(body)),
-          claims: { own: true },
-        },
-        sender,
-        AbortSignal.timeout(OWN_MS),
-      ).catch(() => undefined)
-      answer?.rest?.destroy()
-      return answer?.status === 200 ? parseJson(answer.body.toString('utf8')) : undefined
-    },
-    close() {
-      closing.abort()
-      http.close()
-    },
   }
 }
 
