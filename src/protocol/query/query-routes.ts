@@ -1,4 +1,4 @@
-import type { Request, Router } from 'express'
+import type { Request, Response, Router } from 'express'
 import { z } from 'zod'
 import type { RecordedDigest } from '../../coordinator/query/stream/events.ts'
 import { enderSeenBy } from '../../coordinator/query/stream/ending.ts'
@@ -16,7 +16,7 @@ import { requestTarget } from '../edge/request-target.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import { momentOf, parseAsOf, SEQUENCE_HEADER } from './as-of.ts'
 import { createEndings, type EndQueryDeps } from './end-query.ts'
-import { createQueryFinder, type FindQueryDeps } from './find-query.ts'
+import { createQueryFinder, type FindQueryDeps, type QueryFinder } from './find-query.ts'
 import { queryInfo } from './query-info.ts'
 import { chooseQueries, type ChosenQueries } from './chosen-queries.ts'
 import { filterParameters, type WantedQueries } from './query-filter.ts'
@@ -71,138 +71,141 @@ const eventsParameters = z.object({
  * `/v1/query/{queryId}/trace`.
  */
 export function createQueryRoutes(deps: QueryRoutesDeps): Router {
-  const { live, stored, projection, clock } = deps
-  const { ask, staleness, find } = createQueryFinder(deps)
+  const reads = new QueryReads(deps)
   const endings = createEndings(deps)
   const router = resourceRouter()
-
-  function chosenQueries(request: Request, wanted: WantedQueries, isNextPage: boolean): Promise<ChosenQueries> {
-    const isFiltered = isNextPage || Object.values(wanted).some((one) => one !== undefined)
-    return chooseQueries(request, wanted, { ...deps, ask, onlyRecent: !isFiltered })
-  }
-
-  resource(router, '/v1/query', {
-    async GET(request, response) {
-      const { limit: most, cursor, order, ...wanted } = parse(listParameters, request)
-      const { inMemory, filter: chosen, without } = await chosenQueries(request, wanted, cursor !== undefined)
-      const filter = { ...chosen, order, ...(cursor && { cursor }) }
-      const stale = await staleness()
-      const listed = await ask(() => stored.list({ ...filter, without }, most + 1, LIST_CHARACTERS + 1))
-      const rows = overlay(listed, inMemory, filter, most + 1)
-      const page = rows.slice(0, most)
-      const base = deps.baseUri(request)
-      const prices = deps.prices?.()
-      const more = rows.length > most ? nextPage(request, base, encodeCursor(page.at(-1)!, order)) : {}
-      sendJson(
-        response,
-        page.map((row) => queryListItem(row, { baseUri: base, prices, live: live.get(parseQueryId(row.query_id)) })),
-        undefined,
-        { ...stale, ...more },
-      )
-    },
-  })
-
-  resource(router, '/v1/query/totals', {
-    async GET(request, response) {
-      const { inMemory, filter, without } = await chosenQueries(request, parse(totalsParameters, request), false)
-      const stale = await staleness()
-      const prices = deps.prices?.()
-      const totals = await ask(() => stored.totals({ ...filter, without }, prices))
-      const live = inMemory.filter((row) => passesFilter(row, filter))
-      sendJson(response, totalsInfo(totals, live, prices), undefined, stale)
-    },
-  })
-
+  resource(router, '/v1/query', { GET: (request, response) => reads.list(request, response) })
+  resource(router, '/v1/query/totals', { GET: (request, response) => reads.totals(request, response) })
   resource(router, '/v1/query/{queryId}', {
-    async GET(request, response) {
-      const { asOf, format } = parse(infoParameters, request)
-      if (format === undefined && prefersHtml(request)) {
-        response.writeHead(303, { location: `/ui/query/${encodeURIComponent(idOf(request))}`, vary: 'Accept' }).end()
-        return
-      }
-      const view = await find(request, idOf(request), asOf)
-      const now = asOf ? momentOf(asOf, view, clock.now()) : clock.now()
-      const context = {
-        baseUri: deps.baseUri(request),
-        now,
-        incomplete: view.incomplete ?? false,
-        seesEnder: enderSeenBy(deps.identify(request), deps.authorize),
-        prices: deps.prices?.(),
-      }
-      const headers = { vary: 'Accept', [SEQUENCE_HEADER]: String(view.sequence) }
-      sendJson(response, queryInfo(view, context), undefined, headers)
-    },
+    GET: (request, response) => reads.info(request, response),
     DELETE: endings.cancel,
   })
-
   resource(router, '/v1/query/{queryId}/killed', { PUT: endings.kill('killed') })
   resource(router, '/v1/query/{queryId}/preempted', { PUT: endings.kill('preempted') })
-
-  resource(router, '/v1/query/{queryId}/events', {
-    async GET(request, response) {
-      const { after, limit: most } = parse(eventsParameters, request)
-      const passed = await projection.barrier(deps.ownWritesWaitMs)
-      const { query } = await find(request, idOf(request))
-      const events = await ask(() => stored.page(query.queryId, after, most + 1))
-      const page = events.slice(0, most)
-      const source = `/quipu/${deps.logId()}`
-      const seesEnder = enderSeenBy(deps.identify(request), deps.authorize)
-      const base = deps.baseUri(request)
-      const last = page.at(-1)
-      sendJson(
-        response,
-        page.map((event) => shownCloudEvent(event, source, seesEnder)),
-        'application/cloudevents-batch+json',
-        {
-          ...(passed ? {} : { 'x-engine-stale': String(deps.ownWritesWaitMs) }),
-          ...(events.length > most && last
-            ? {
-                link: `<${base}/v1/query/${query.queryId}/events?after=${last.sequence}&limit=${most}>; rel="next"`,
-              }
-            : {}),
-        },
-      )
-    },
-  })
-
-  resource(router, '/v1/query/{queryId}/digest', {
-    /**
-     * For callers who may have the rows only. A digest shows whether two results are equal, so it reveals a result to
-     * anybody who can produce an equal one.
-     */
-    async GET(request, response) {
-      const known = await find(request, idOf(request)).catch(unlessUnknown)
-      // A query that has ended in this process needs no wait.
-      const isOver = known !== undefined && isTerminal(known.query.kind)
-      if (!isOver) await projection.barrier(deps.ownWritesWaitMs)
-      const { query } = isOver ? known : await find(request, idOf(request))
-      const identity = deps.identify(request)
-      const { queryId, created } = query
-      if (!deps.authorize(identity, { action: 'results', query: created.session, queryId }))
-        throw new HttpProblem(403, `Access Denied: User ${identity.user} cannot have the results of query ${queryId}`)
-      if (!isTerminal(query.kind))
-        throw new HttpProblem(409, 'The query has not ended: its digest is made at the end', { 'retry-after': '1' })
-      const digest = query.kind === 'FINISHED' ? query.finished.digest : undefined
-      if (query.kind !== 'FINISHED' || !digest) throw new HttpProblem(404, 'The query has no digest of its result')
-      sendJson(response, { ...digest, rows: query.finished.rows } satisfies RecordedDigest)
-    },
-  })
-
-  resource(router, '/v1/query/{queryId}/trace', {
-    /** Made of events, so it exists for queries that were not sampled too. An open query has none yet. */
-    async GET(request, response) {
-      const { query } = await find(request, idOf(request))
-      if (!isTerminal(query.kind))
-        throw new HttpProblem(409, 'The query has not ended: its trace is made at the end', { 'retry-after': '1' })
-      sendJson(
-        response,
-        toOtlpJson(querySpans(query, { withRequest: true }), { resource: { 'service.name': 'quipu-coordinator' } }),
-      )
-    },
-  })
-
+  resource(router, '/v1/query/{queryId}/events', { GET: (request, response) => reads.events(request, response) })
+  resource(router, '/v1/query/{queryId}/digest', { GET: (request, response) => reads.digest(request, response) })
+  resource(router, '/v1/query/{queryId}/trace', { GET: (request, response) => reads.trace(request, response) })
   router.use(problemHandler(deps.onError))
   return router
+}
+
+/** Answers the GET requests of the query resource. */
+class QueryReads {
+  readonly #deps: QueryRoutesDeps
+  readonly #finder: QueryFinder
+
+  constructor(deps: QueryRoutesDeps) {
+    this.#deps = deps
+    this.#finder = createQueryFinder(deps)
+  }
+
+  async list(request: Request, response: Response): Promise<void> {
+    const { live, stored } = this.#deps
+    const { limit: most, cursor, order, ...wanted } = parse(listParameters, request)
+    const { inMemory, filter: chosen, without } = await this.#choose(request, wanted, cursor !== undefined)
+    const filter = { ...chosen, order, ...(cursor && { cursor }) }
+    const stale = await this.#finder.staleness()
+    const listed = await this.#finder.ask(() => stored.list({ ...filter, without }, most + 1, LIST_CHARACTERS + 1))
+    const rows = overlay(listed, inMemory, filter, most + 1)
+    const page = rows.slice(0, most)
+    const base = this.#deps.baseUri(request)
+    const prices = this.#deps.prices?.()
+    const more = rows.length > most ? nextPage(request, base, encodeCursor(page.at(-1)!, order)) : {}
+    sendJson(
+      response,
+      page.map((row) => queryListItem(row, { baseUri: base, prices, live: live.get(parseQueryId(row.query_id)) })),
+      undefined,
+      { ...stale, ...more },
+    )
+  }
+
+  async totals(request: Request, response: Response): Promise<void> {
+    const { inMemory, filter, without } = await this.#choose(request, parse(totalsParameters, request), false)
+    const stale = await this.#finder.staleness()
+    const prices = this.#deps.prices?.()
+    const totals = await this.#finder.ask(() => this.#deps.stored.totals({ ...filter, without }, prices))
+    const live = inMemory.filter((row) => passesFilter(row, filter))
+    sendJson(response, totalsInfo(totals, live, prices), undefined, stale)
+  }
+
+  async info(request: Request, response: Response): Promise<void> {
+    const { clock, identify, authorize } = this.#deps
+    const { asOf, format } = parse(infoParameters, request)
+    if (format === undefined && prefersHtml(request)) {
+      response.writeHead(303, { location: `/ui/query/${encodeURIComponent(idOf(request))}`, vary: 'Accept' }).end()
+      return
+    }
+    const view = await this.#finder.find(request, idOf(request), asOf)
+    const now = asOf ? momentOf(asOf, view, clock.now()) : clock.now()
+    const context = {
+      baseUri: this.#deps.baseUri(request),
+      now,
+      incomplete: view.incomplete ?? false,
+      seesEnder: enderSeenBy(identify(request), authorize),
+      prices: this.#deps.prices?.(),
+    }
+    const headers = { vary: 'Accept', [SEQUENCE_HEADER]: String(view.sequence) }
+    sendJson(response, queryInfo(view, context), undefined, headers)
+  }
+
+  async events(request: Request, response: Response): Promise<void> {
+    const { projection, stored, ownWritesWaitMs, identify, authorize } = this.#deps
+    const { after, limit: most } = parse(eventsParameters, request)
+    const passed = await projection.barrier(ownWritesWaitMs)
+    const { query } = await this.#finder.find(request, idOf(request))
+    const events = await this.#finder.ask(() => stored.page(query.queryId, after, most + 1))
+    const page = events.slice(0, most)
+    const source = `/quipu/${this.#deps.logId()}`
+    const seesEnder = enderSeenBy(identify(request), authorize)
+    const base = this.#deps.baseUri(request)
+    const last = events.length > most ? page.at(-1) : undefined
+    const next = `<${base}/v1/query/${query.queryId}/events?after=${last?.sequence}&limit=${most}>; rel="next"`
+    sendJson(
+      response,
+      page.map((event) => shownCloudEvent(event, source, seesEnder)),
+      'application/cloudevents-batch+json',
+      { ...(!passed && { 'x-engine-stale': String(ownWritesWaitMs) }), ...(last && { link: next }) },
+    )
+  }
+
+  /**
+   * For callers who may have the rows only. A digest shows whether two results are equal, so it reveals a result to
+   * anybody who can produce an equal one.
+   */
+  async digest(request: Request, response: Response): Promise<void> {
+    const { projection, ownWritesWaitMs, identify, authorize } = this.#deps
+    const known = await this.#finder.find(request, idOf(request)).catch(unlessUnknown)
+    // A query that has ended in this process needs no wait.
+    const isOver = known !== undefined && isTerminal(known.query.kind)
+    if (!isOver) await projection.barrier(ownWritesWaitMs)
+    const { query } = isOver ? known : await this.#finder.find(request, idOf(request))
+    const identity = identify(request)
+    const { queryId, created } = query
+    if (!authorize(identity, { action: 'results', query: created.session, queryId }))
+      throw new HttpProblem(403, `Access Denied: User ${identity.user} cannot have the results of query ${queryId}`)
+    if (!isTerminal(query.kind))
+      throw new HttpProblem(409, 'The query has not ended: its digest is made at the end', { 'retry-after': '1' })
+    const digest = query.kind === 'FINISHED' ? query.finished.digest : undefined
+    if (query.kind !== 'FINISHED' || !digest) throw new HttpProblem(404, 'The query has no digest of its result')
+    sendJson(response, { ...digest, rows: query.finished.rows } satisfies RecordedDigest)
+  }
+
+  /** The trace is made of events, so a query has one even if it was not sampled. An open query has none yet. */
+  async trace(request: Request, response: Response): Promise<void> {
+    const { query } = await this.#finder.find(request, idOf(request))
+    if (!isTerminal(query.kind))
+      throw new HttpProblem(409, 'The query has not ended: its trace is made at the end', { 'retry-after': '1' })
+    sendJson(
+      response,
+      toOtlpJson(querySpans(query, { withRequest: true }), { resource: { 'service.name': 'quipu-coordinator' } }),
+    )
+  }
+
+  #choose(request: Request, wanted: WantedQueries, isNextPage: boolean): Promise<ChosenQueries> {
+    const isFiltered = isNextPage || Object.values(wanted).some((one) => one !== undefined)
+    const ask: QueryFinder['ask'] = (question) => this.#finder.ask(question)
+    return chooseQueries(request, wanted, { ...this.#deps, ask, onlyRecent: !isFiltered })
+  }
 }
 
 function parse<T extends z.ZodType>(schema: T, request: Request): z.output<T> {

@@ -64,53 +64,55 @@ const PAGE_EVENT_QUERIES = 4
  * writes are included.
  */
 export function createRuntimeSources(deps: RuntimeSourceDeps) {
-  const { live, projection, clock } = deps
-  const read: QueryRows = async (text, values) => {
-    try {
-      return await deps.read(text, values)
-    } catch (error) {
-      deps.onError?.(error)
-      throw readFailure(error, 'The list of queries')
-    }
-  }
+  const reads = new RuntimeReads(deps)
 
-  /** Runs the reads of one statement in turn: users who read much wait for their own reads. */
+  /** Runs the reads of one statement when the queue lets it: users who read much wait for their own reads. */
   async function queued<T>(asker: Asker, reading: () => Promise<T>): Promise<T> {
     const end = await deps.queue.take(asker.owner)
     try {
-      await projection.barrier(deps.ownWritesWaitMs)
+      await deps.projection.barrier(deps.ownWritesWaitMs)
       return await reading()
     } finally {
       end()
     }
   }
 
-  /** The queries that a user may see: those in memory, and the filter that finds the others. */
-  async function shownTo(asker: Asker): Promise<{ inMemory: LiveQueryView[]; filter: QueryFilter }> {
-    const seen = await seenBy(asker, deps.authorize, read)
-    const inMemory = live.list().filter((view) => seen.has(view.query.created.session))
-    const endedSince = new Date(clock.now() - RECENT_MS).toISOString()
-    return { inMemory, filter: { ...seen.filter, endedSince, without: inMemory.map(({ query }) => query.queryId) } }
+  return {
+    queries: (asker: Asker, columns: readonly string[]): Promise<Row[]> =>
+      queued(asker, async () => {
+        const rows = await reads.queries(asker, columns.includes('query') ? 'texts' : 'no texts')
+        return rows.map(queryRowOf)
+      }),
+    tasks: (asker: Asker): Promise<Row[]> => queued(asker, async () => (await reads.tasks(asker)).map(taskRowOf)),
+    operators: (asker: Asker): Promise<Row[]> => queued(asker, () => reads.operators(asker)),
+    events: (asker: Asker, columns: readonly string[]): Promise<Row[]> =>
+      queued(asker, () => reads.events(asker, columns.includes('data'))),
+    nodes: async (): Promise<Row[]> => nodeRows(deps),
+    /** A statement outside an explicit transaction has no transaction to list. */
+    transactions: async (): Promise<Row[]> => [],
+    /** The engine optimizes fragments, and does not count rules. */
+    optimizer_rule_stats: async (): Promise<Row[]> => [],
+  }
+}
+
+/** Reads queries, tasks and events, in memory and in the read models. */
+class RuntimeReads {
+  readonly #deps: RuntimeSourceDeps
+
+  constructor(deps: RuntimeSourceDeps) {
+    this.#deps = deps
   }
 
-  /** Ids of these queries, newest first. */
-  async function queryIds(asker: Asker): Promise<QueryId[]> {
-    const { inMemory, filter } = await shownTo(asker)
-    const rows = inMemory.map((view) => liveRow(view, clock.now()))
-    const newest = sortedRows(rows, NEWEST_FIRST).map((row) => row.query_id)
-    return [...newest, ...(await readQueryIds(read, filter, MAX_QUERIES))].slice(0, MAX_QUERIES)
-  }
-
-  async function queries(asker: Asker, texts: 'texts' | 'no texts'): Promise<QueryListRow[]> {
+  async queries(asker: Asker, texts: 'texts' | 'no texts'): Promise<QueryListRow[]> {
     const [most, characters] = texts === 'texts' ? [PAGE_TEXTS, WHOLE_TEXTS] : [PAGE_QUERIES, 0]
-    const shown = await shownTo(asker)
+    const shown = await this.#shownTo(asker)
     const { without, ...filter } = shown.filter
-    const inMemory = shown.inMemory.map((view) => liveRow(view, clock.now()))
+    const inMemory = shown.inMemory.map((view) => liveRow(view, this.#deps.clock.now()))
     const rows: QueryListRow[] = []
     for (let bytes = 0; rows.length < MAX_QUERIES;) {
       const last = rows.at(-1)
       const after = last ? { ...filter, cursor: cursorOf(last, NEWEST_FIRST) } : filter
-      const stored = await readQueries(read, { ...after, ...(without && { without }) }, most, characters)
+      const stored = await readQueries(this.#read, { ...after, ...(without && { without }) }, most, characters)
       const page = overlay(stored, inMemory, after, most)
       for (const row of page) {
         if (texts === 'texts') bytes += row.sql_text.length
@@ -123,13 +125,13 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   }
 
   /** Events of the newest queries. */
-  async function events(asker: Asker, withData: boolean): Promise<Row[]> {
-    const ids = (await queryIds(asker)).slice(0, MAX_EVENT_QUERIES)
-    if (!withData) return readStreamHeads(read, ids)
-    const seesEnder = enderSeenBy(asker, deps.authorize)
+  async events(asker: Asker, withData: boolean): Promise<Row[]> {
+    const ids = (await this.#queryIds(asker)).slice(0, MAX_EVENT_QUERIES)
+    if (!withData) return readStreamHeads(this.#read, ids)
+    const seesEnder = enderSeenBy(asker, this.#deps.authorize)
     const rows: Row[] = []
     for (let bytes = 0; ids.length > 0 && bytes < MAX_BYTES;) {
-      for (const event of await readStreams(read, ids.splice(0, PAGE_EVENT_QUERIES))) {
+      for (const event of await readStreams(this.#read, ids.splice(0, PAGE_EVENT_QUERIES))) {
         const data = event.forgotten ? null : JSON.stringify(shownData(event, seesEnder))
         bytes += data?.length ?? 0
         rows.push(eventRowOf(event, data))
@@ -138,9 +140,9 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     return rows
   }
 
-  async function tasks(asker: Asker): Promise<TaskListRow[]> {
-    const ids = await queryIds(asker)
-    const inMemory = ids.flatMap((queryId) => live.get(queryId) ?? [])
+  async tasks(asker: Asker): Promise<TaskListRow[]> {
+    const ids = await this.#queryIds(asker)
+    const inMemory = ids.flatMap((queryId) => this.#deps.live.get(queryId) ?? [])
     const known = new Set(inMemory.map((view) => view.query.queryId))
     const fresh = inMemory.flatMap(({ query, liveStats }) =>
       [...query.tasks.values()].map((task) => {
@@ -151,48 +153,53 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
       }),
     )
     const others = ids.filter((queryId) => !known.has(queryId))
-    return [...fresh, ...(await readTasks(read, others))]
+    return [...fresh, ...(await readTasks(this.#read, others))]
   }
 
-  return {
-    queries: (asker: Asker, columns: readonly string[]): Promise<Row[]> =>
-      queued(asker, async () =>
-        (await queries(asker, columns.includes('query') ? 'texts' : 'no texts')).map(queryRowOf),
-      ),
-    tasks: (asker: Asker): Promise<Row[]> => queued(asker, async () => (await tasks(asker)).map(taskRowOf)),
-    operators: (asker: Asker): Promise<Row[]> =>
-      queued(asker, async () =>
-        (await readOperators(read, await queryIds(asker))).map((row) => ({
-          ...row,
-          stage_id: `${row.query_id}.${row.stage_id}`,
-        })),
-      ),
-    events: (asker: Asker, columns: readonly string[]): Promise<Row[]> =>
-      queued(asker, () => events(asker, columns.includes('data'))),
-    async nodes(): Promise<Row[]> {
-      const { self } = deps
-      return [
-        {
-          node_id: self.nodeId,
-          http_uri: self.url,
-          node_version: self.version,
-          coordinator: true,
-          state: 'active',
-        },
-        ...deps.membership.nodes().map((node) => ({
-          node_id: node.nodeId,
-          http_uri: node.url,
-          node_version: node.version,
-          coordinator: false,
-          state: stateOf(node),
-        })),
-      ]
-    },
-    /** A statement outside an explicit transaction has no transaction to list. */
-    transactions: async (): Promise<Row[]> => [],
-    /** The engine optimizes fragments, and does not count rules. */
-    optimizer_rule_stats: async (): Promise<Row[]> => [],
+  async operators(asker: Asker): Promise<Row[]> {
+    const rows = await readOperators(this.#read, await this.#queryIds(asker))
+    return rows.map((row) => ({ ...row, stage_id: `${row.query_id}.${row.stage_id}` }))
   }
+
+  readonly #read: QueryRows = async (text, values) => {
+    try {
+      return await this.#deps.read(text, values)
+    } catch (error) {
+      this.#deps.onError?.(error)
+      throw readFailure(error, 'The list of queries')
+    }
+  }
+
+  /** The queries that a user may see: those in memory, and the filter that finds the others. */
+  async #shownTo(asker: Asker): Promise<{ inMemory: LiveQueryView[]; filter: QueryFilter }> {
+    const { live, clock, authorize } = this.#deps
+    const seen = await seenBy(asker, authorize, this.#read)
+    const inMemory = live.list().filter((view) => seen.has(view.query.created.session))
+    const endedSince = new Date(clock.now() - RECENT_MS).toISOString()
+    return { inMemory, filter: { ...seen.filter, endedSince, without: inMemory.map(({ query }) => query.queryId) } }
+  }
+
+  /** The ids of the queries that a user may see, newest first. */
+  async #queryIds(asker: Asker): Promise<QueryId[]> {
+    const { inMemory, filter } = await this.#shownTo(asker)
+    const rows = inMemory.map((view) => liveRow(view, this.#deps.clock.now()))
+    const newest = sortedRows(rows, NEWEST_FIRST).map((row) => row.query_id)
+    return [...newest, ...(await readQueryIds(this.#read, filter, MAX_QUERIES))].slice(0, MAX_QUERIES)
+  }
+}
+
+function nodeRows({ self, membership }: Pick<RuntimeSourceDeps, 'self' | 'membership'>): Row[] {
+  const { nodeId, url, version } = self
+  return [
+    { node_id: nodeId, http_uri: url, node_version: version, coordinator: true, state: 'active' },
+    ...membership.nodes().map((node) => ({
+      node_id: node.nodeId,
+      http_uri: node.url,
+      node_version: node.version,
+      coordinator: false,
+      state: stateOf(node),
+    })),
+  ]
 }
 
 function eventRowOf({ stream, sequence, epoch, type, v, time, hash }: Recorded, data: string | null): Row {
