@@ -5,7 +5,7 @@ import type { Service } from '../../shared/service.ts'
 import type { ActiveWorker, WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
 import { countAt } from './decay-counter.ts'
 import type { NodeEvent } from './events.ts'
-import { createNodeJournal, type NewNodeEvent } from './node-journal.ts'
+import { createNodeJournal, type NewNodeEvent, type NodeJournal } from './node-journal.ts'
 import {
   answered,
   assess,
@@ -90,7 +90,7 @@ interface Node {
   readonly state: NodeStateName
   /** The last state that was recorded. */
   readonly recorded: NodeStateName
-  /** Whether this coordinator has not heard of the node yet: then its state "suspect" here means nothing. */
+  /** Whether the node has not announced itself to this coordinator yet. Then no event records that it is suspect. */
   readonly unheard: boolean
   /** Monotonic time at which the node's process began, as far as known. */
   readonly bornAt: number
@@ -101,130 +101,163 @@ interface Node {
 const TICK_MS = 250
 
 export function createMembership(options: MembershipOptions): Membership {
-  const { clock } = options
-  const forgetMs = options.forgetMs ?? 600_000
-  const limits: HealthLimits = { ...options.limits, failureRatio: 0.1, judgedFrom: 30 }
-  const nodes = new Map<NodeId, Node>()
-  const listeners = new Set<() => void>()
-  const journal = createNodeJournal(options)
-  let timer: NodeJS.Timeout | undefined
+  return new WatchedNodes(options)
+}
 
-  function put(node: Node, health: NodeHealth): void {
+class WatchedNodes implements Membership {
+  readonly #clock: Clock
+  readonly #forgetMs: number
+  readonly #limits: HealthLimits
+  readonly #journal: NodeJournal
+  readonly #nodes = new Map<NodeId, Node>()
+  readonly #listeners = new Set<() => void>()
+  #timer: NodeJS.Timeout | undefined
+  #tickedAt: number
+
+  constructor(options: MembershipOptions) {
+    this.#clock = options.clock
+    this.#forgetMs = options.forgetMs ?? 600_000
+    this.#limits = { ...options.limits, failureRatio: 0.1, judgedFrom: 30 }
+    this.#journal = createNodeJournal(options)
+    this.#tickedAt = this.#clock.monotonicMs()
+  }
+
+  async start(): Promise<void> {
+    this.#tickedAt = this.#clock.monotonicMs()
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS)
+    this.#timer.unref()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    await this.#journal.settled()
+    // After a restart of this service the old data would be outdated.
+    this.#nodes.clear()
+  }
+
+  announce(announcement: Announcement): void {
+    const now = this.#clock.monotonicMs()
+    const bornAt = now - (announcement.uptimeMillis ?? 0)
+    const known = this.#nodes.get(announcement.nodeId)
+    const seen = { announcement, lastRequestAt: this.#clock.now(), lastResponseAt: this.#clock.now() }
+    if (known && !isAnotherProcess(known, announcement, bornAt)) {
+      // A leaving worker stays leaving: an announcement that it sent before may arrive after.
+      const { state } = known.announcement
+      const latest = state === undefined ? announcement : { ...announcement, state }
+      this.#put(
+        {
+          ...known,
+          ...seen,
+          announcement: latest,
+          unheard: false,
+          bornAt: announcement.uptimeMillis === undefined ? known.bornAt : bornAt,
+        },
+        answered(known.health, now),
+      )
+      return
+    }
+    // The record of an earlier process of the node says nothing about this one.
+    this.#nodes.set(announcement.nodeId, {
+      ...seen,
+      health: answered(newHealth(now), now),
+      state: 'active',
+      recorded: 'active',
+      unheard: false,
+      bornAt,
+    })
+    const { cores, memoryBytes } = announcement
+    this.#journal.record(announcement.nodeId, {
+      type: 'NodeJoined',
+      data: { ...identity(announcement), cores, memoryBytes },
+    })
+    this.#changed()
+  }
+
+  leave(nodeId: NodeId): void {
+    const node = this.#nodes.get(nodeId)
+    if (node) this.#forget(node)
+  }
+
+  leaving(nodeId: NodeId): void {
+    const node = this.#nodes.get(nodeId)
+    if (!node) return
+    this.#nodes.set(nodeId, { ...node, announcement: { ...node.announcement, state: 'shutting_down' } })
+    this.#changed()
+  }
+
+  outcome(url: string, error: Error | undefined): void {
+    const node = this.#at(url)
+    if (!node) return
+    const now = this.#clock.monotonicMs()
+    const at = this.#clock.now()
+    if (error) this.#put({ ...node, lastRequestAt: at }, notAnswered(node.health, failureOfError(error), now))
+    else this.#put({ ...node, unheard: false, lastRequestAt: at, lastResponseAt: at }, answered(node.health, now))
+  }
+
+  remember(remembered: readonly RememberedNode[]): void {
+    const now = this.#clock.monotonicMs()
+    for (const one of remembered)
+      if (!this.#nodes.has(one.nodeId)) this.#nodes.set(one.nodeId, nodeOf(one, this.#limits, now))
+    this.#changed()
+  }
+
+  nodes(): readonly NodeSnapshot[] {
+    return [...this.#nodes.values()].map((node) => snapshot(node, this.#clock.monotonicMs()))
+  }
+
+  active(): ActiveWorker[] {
+    return [...this.#nodes.values()].filter((node) => node.state === 'active').map(workerOf)
+  }
+
+  byId(nodeId: NodeId): WorkerNode | undefined {
+    const node = this.#nodes.get(nodeId)
+    return node && { nodeId, url: node.announcement.url }
+  }
+
+  byUrl(url: string): WorkerNode | undefined {
+    const node = this.#at(url)
+    return node && { nodeId: node.announcement.nodeId, url }
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener)
+  }
+
+  #at(url: string): Node | undefined {
+    return [...this.#nodes.values()].find((one) => one.announcement.url === url)
+  }
+
+  #put(node: Node, health: NodeHealth): void {
     const { nodeId } = node.announcement
-    const verdict = assess(health, limits, clock.monotonicMs())
+    const verdict = assess(health, this.#limits, this.#clock.monotonicMs())
     const isNews = verdict.state !== node.recorded && !(verdict.state === 'suspect' && node.unheard)
-    nodes.set(nodeId, { ...node, health, state: verdict.state, recorded: isNews ? verdict.state : node.recorded })
-    if (isNews) journal.record(nodeId, stateEvent(node.announcement, verdict, health))
-    if (verdict.state !== node.state) changed()
+    const recorded = isNews ? verdict.state : node.recorded
+    this.#nodes.set(nodeId, { ...node, health, state: verdict.state, recorded })
+    if (isNews) this.#journal.record(nodeId, stateEvent(node.announcement, verdict, health))
+    if (verdict.state !== node.state) this.#changed()
   }
 
-  function changed(): void {
-    for (const listener of listeners) listener()
+  #changed(): void {
+    for (const listener of this.#listeners) listener()
   }
 
-  let tickedAt = clock.monotonicMs()
-  function tick(): void {
-    const now = clock.monotonicMs()
-    // While this process stood still it could hear no node: that silence is not the nodes'.
-    const asleep = Math.max(0, now - tickedAt - 2 * TICK_MS)
-    tickedAt = now
-    for (const node of nodes.values()) {
+  #tick(): void {
+    const now = this.#clock.monotonicMs()
+    // While this process stood still, it could hear no node: the nodes were not silent.
+    const asleep = Math.max(0, now - this.#tickedAt - 2 * TICK_MS)
+    this.#tickedAt = now
+    for (const node of this.#nodes.values()) {
       const health = { ...node.health, heardAt: Math.min(now, node.health.heardAt + asleep) }
-      if (now - health.heardAt > forgetMs) forget(node)
-      else put(node, withMissedBeats(health, limits, now))
+      if (now - health.heardAt > this.#forgetMs) this.#forget(node)
+      else this.#put(node, withMissedBeats(health, this.#limits, now))
     }
   }
 
-  function forget(node: Node): void {
-    nodes.delete(node.announcement.nodeId)
-    journal.record(node.announcement.nodeId, { type: 'NodeLeft', data: identity(node.announcement) })
-    changed()
-  }
-
-  return {
-    async start() {
-      tickedAt = clock.monotonicMs()
-      timer ??= setInterval(tick, TICK_MS)
-      timer.unref()
-    },
-    async stop() {
-      clearInterval(timer)
-      timer = undefined
-      await journal.settled()
-      // After a restart of this service the old data would be outdated.
-      nodes.clear()
-    },
-    announce(announcement) {
-      const now = clock.monotonicMs()
-      const bornAt = now - (announcement.uptimeMillis ?? 0)
-      const known = nodes.get(announcement.nodeId)
-      const seen = { announcement, lastRequestAt: clock.now(), lastResponseAt: clock.now() }
-      if (known && !isAnotherProcess(known, announcement, bornAt)) {
-        // A leaving worker stays leaving: an announcement that it sent before may arrive after.
-        const { state } = known.announcement
-        const latest = state === undefined ? announcement : { ...announcement, state }
-        put(
-          {
-            ...known,
-            ...seen,
-            announcement: latest,
-            unheard: false,
-            bornAt: announcement.uptimeMillis === undefined ? known.bornAt : bornAt,
-          },
-          answered(known.health, now),
-        )
-        return
-      }
-      // The record of an earlier process of the node says nothing about this one.
-      nodes.set(announcement.nodeId, {
-        ...seen,
-        health: answered(newHealth(now), now),
-        state: 'active',
-        recorded: 'active',
-        unheard: false,
-        bornAt,
-      })
-      const { cores, memoryBytes } = announcement
-      journal.record(announcement.nodeId, {
-        type: 'NodeJoined',
-        data: { ...identity(announcement), cores, memoryBytes },
-      })
-      changed()
-    },
-    leave(nodeId) {
-      const node = nodes.get(nodeId)
-      if (node) forget(node)
-    },
-    leaving(nodeId) {
-      const node = nodes.get(nodeId)
-      if (!node) return
-      nodes.set(nodeId, { ...node, announcement: { ...node.announcement, state: 'shutting_down' } })
-      changed()
-    },
-    outcome(url, error) {
-      const node = [...nodes.values()].find((one) => one.announcement.url === url)
-      if (!node) return
-      const now = clock.monotonicMs()
-      const at = clock.now()
-      if (error) put({ ...node, lastRequestAt: at }, notAnswered(node.health, failureOfError(error), now))
-      else put({ ...node, unheard: false, lastRequestAt: at, lastResponseAt: at }, answered(node.health, now))
-    },
-    remember(remembered) {
-      const now = clock.monotonicMs()
-      for (const one of remembered) if (!nodes.has(one.nodeId)) nodes.set(one.nodeId, nodeOf(one, limits, now))
-      changed()
-    },
-    nodes: () => [...nodes.values()].map((node) => snapshot(node, clock.monotonicMs())),
-    active: () => [...nodes.values()].filter((node) => node.state === 'active').map(workerOf),
-    byId(nodeId) {
-      const node = nodes.get(nodeId)
-      return node && { nodeId, url: node.announcement.url }
-    },
-    byUrl(url) {
-      const node = [...nodes.values()].find((one) => one.announcement.url === url)
-      return node && { nodeId: node.announcement.nodeId, url }
-    },
-    onChange: (listener) => void listeners.add(listener),
+  #forget(node: Node): void {
+    this.#nodes.delete(node.announcement.nodeId)
+    this.#journal.record(node.announcement.nodeId, { type: 'NodeLeft', data: identity(node.announcement) })
+    this.#changed()
   }
 }
 

@@ -54,7 +54,7 @@ export async function wireWorkers({
   const { timeouts } = config
   const workers = createMembers(base, true)
   const client = createWorkerClient({
-    onOutcome: workers.outcome,
+    onOutcome: (url, error) => workers.outcome(url, error),
     onPageFetched: createFetchMeter(telemetry.meters),
     onTaskCall: (call) => emitTaskCall(telemetry.spans(), call),
     epoch: () => epoch,

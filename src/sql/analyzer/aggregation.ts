@@ -70,57 +70,119 @@ export function putAggregation(
   expressions: readonly Sourced[],
   source: ReadonlySet<ColumnId>,
 ): Aggregated {
-  const computed: ComputedColumn[] = []
-  const keys = grouping.keys.map((expr) => {
-    if (expr.kind === 'column' && source.has(expr.id)) return { id: expr.id, input: expr.id, type: expr.type }
-    const id = newId(context)
-    computed.push({ id, expression: expr })
-    return { id, input: id, type: expr.type }
-  })
-  const keyColumns = new Map(grouping.keys.map((expr, i) => [exprKey(expr), keys[i]!]))
-  const onlyColumns = grouping.keys.every((expr) => expr.kind === 'column')
-  const keyIds = new Set(keys.map((key) => key.id))
-  const aggregates = new Map<string | Expr, { readonly id: ColumnId; readonly call: AggregateExpr }>()
-  const groupings = new Map<string, AggregateNode['groupings'][number]>()
+  const aggregation = new Aggregation(context, grouping, source)
+  for (const { node, expr, field, verify: before } of expressions) {
+    before?.()
+    if (field !== undefined && !isAggregated(context, aggregation, expr)) {
+      throw new EngineError('EXPRESSION_NOT_AGGREGATE', `Column ${field} not in GROUP BY clause`)
+    }
+    verify(context, aggregation, expr, node, '')
+    someExpr(expr, (part) => {
+      if (part.kind === 'aggregate') refuseCaptured(context, node, part, (id) => !aggregation.isOpen(id))
+      return false
+    })
+    aggregation.rewrite(expr)
+  }
+  return { node: aggregation.over(input), rewrite: aggregation.rewrite }
+}
 
-  const groupingColumn = (expr: GroupingExpr, key: string): Expr => {
-    let found = groupings.get(key)
+/** The columns of an aggregation, as its expressions need them. */
+class Aggregation implements Verifier {
+  readonly #context: AnalysisContext
+  readonly #grouping: Grouping
+  readonly #source: ReadonlySet<ColumnId>
+  readonly #keys: AggregateNode['keys']
+  readonly #keyColumns: ReadonlyMap<string, AggregateNode['keys'][number]>
+  readonly #keyIds: ReadonlySet<ColumnId>
+  /** Whether every key is a column. */
+  readonly #onlyColumns: boolean
+  /** The columns that are computed below the aggregation. */
+  readonly #computed: ComputedColumn[] = []
+  readonly #aggregates = new Map<string | Expr, { readonly id: ColumnId; readonly call: AggregateExpr }>()
+  readonly #groupings = new Map<string, AggregateNode['groupings'][number]>()
+  /** Arguments computed below the aggregation, since a rendering may repeat them: long and volatile ones. */
+  readonly #calculated = new Map<string | Expr, ColumnId>()
+  /** Volatile filter conditions: evaluated once, below the arguments that depend on them. */
+  readonly #conditions: ComputedColumn[] = []
+
+  constructor(context: AnalysisContext, grouping: Grouping, source: ReadonlySet<ColumnId>) {
+    this.#context = context
+    this.#grouping = grouping
+    this.#source = source
+    this.#keys = grouping.keys.map((expr) => {
+      if (expr.kind === 'column' && source.has(expr.id)) return { id: expr.id, input: expr.id, type: expr.type }
+      const id = newId(context)
+      this.#computed.push({ id, expression: expr })
+      return { id, input: id, type: expr.type }
+    })
+    this.#keyColumns = new Map(grouping.keys.map((expr, i) => [exprKey(expr), this.#keys[i]!]))
+    this.#keyIds = new Set(this.#keys.map((key) => key.id))
+    this.#onlyColumns = grouping.keys.every((expr) => expr.kind === 'column')
+  }
+
+  isKey(expr: Expr): boolean {
+    return this.#onlyColumns && expr.kind !== 'column' ? false : this.#keyColumns.has(exprKey(expr))
+  }
+
+  isOpen(id: ColumnId): boolean {
+    return this.#source.has(id) && !this.#keyIds.has(id)
+  }
+
+  /** Rewrites an expression to the aggregation's output. Adds the aggregates that it calls. */
+  readonly rewrite = (expr: Expr): Expr => {
+    if (expr.kind === 'column' || expr.kind === 'constant') {
+      const key = this.#onlyColumns ? undefined : this.#keyColumns.get(exprKey(expr))
+      return key === undefined ? expr : columnOf(key.id, key.type)
+    }
+    const text = !this.#onlyColumns || expr.kind === 'aggregate' || expr.kind === 'grouping' ? exprKey(expr) : ''
+    if (expr.kind === 'aggregate') {
+      // A volatile expression equals only itself.
+      const own = isVolatile(expr) ? expr : text
+      let found = this.#aggregates.get(own)
+      if (found === undefined) {
+        found = { id: newId(this.#context), call: this.#withArguments(expr) }
+        this.#aggregates.set(own, found)
+      }
+      return columnOf(found.id, expr.type)
+    }
+    if (expr.kind === 'grouping') return this.#groupingColumn(expr, text)
+    const key = this.#keyColumns.get(text)
+    return key === undefined ? mapChildren(expr, this.rewrite) : columnOf(key.id, key.type)
+  }
+
+  /** The aggregation of the rows of `input`. */
+  over(input: RelationNode): RelationNode {
+    const asked: RelationNode =
+      this.#conditions.length === 0 ? input : { kind: 'project', input, columns: this.#conditions }
+    let node: RelationNode =
+      this.#computed.length === 0 ? asked : { kind: 'project', input: asked, columns: this.#computed }
+    const groups = this.#keys.map((key) => columnOf(key.input, key.type))
+    const { sets } = this.#grouping
+    const aggregates = [...this.#aggregates.values()].map(({ id, call }) => {
+      // With several grouping sets, the groups are not those of the rows.
+      if (sets !== undefined) return { id, call }
+      const checked = checkedAggregate(this.#context, node, groups, call)
+      node = checked.node
+      return { id, call: checked.call }
+    })
+    const groupings = [...this.#groupings.values()]
+    return withFilteringQueries({ kind: 'aggregate', input: node, keys: this.#keys, sets, aggregates, groupings })
+  }
+
+  #groupingColumn(expr: GroupingExpr, key: string): Expr {
+    const { keys } = this.#grouping
+    let found = this.#groupings.get(key)
     if (found === undefined) {
-      const indexes = expr.columns.map((column) => grouping.keys.findIndex((each) => exprKey(each) === exprKey(column)))
+      const indexes = expr.columns.map((column) => keys.findIndex((each) => exprKey(each) === exprKey(column)))
       const type = expr.columns.length > INTEGER_GROUPING ? BIGINT : INTEGER
-      found = { id: newId(context), keys: indexes, type }
-      groupings.set(key, found)
+      found = { id: newId(this.#context), keys: indexes, type }
+      this.#groupings.set(key, found)
     }
     return columnOf(found.id, found.type)
   }
 
-  /** Arguments computed below the aggregation, since a rendering may repeat them: long and volatile ones. */
-  const calculated = new Map<string | Expr, ColumnId>()
-  const argument = (expr: Expr): Expr => {
-    if (expr.kind === 'constant' || expr.kind === 'lambda') return expr
-    const below = isLong(expr) || isVolatile(expr) || readsOthersAlone(expr, source)
-    if (!below || (expr.kind === 'column' && source.has(expr.id))) return expr
-    const key = isVolatile(expr) ? expr : exprKey(expr)
-    let id = calculated.get(key)
-    if (id === undefined) {
-      id = newId(context)
-      calculated.set(key, id)
-      computed.push({ id, expression: expr })
-    }
-    return columnOf(id, expr.type)
-  }
-
-  /** Volatile filter conditions: evaluated once, below the arguments that depend on them. */
-  const conditions: ComputedColumn[] = []
-  const conditionOf = (filter: Expr): Expr => {
-    if (!isVolatile(filter)) return filter
-    const id = newId(context)
-    conditions.push({ id, expression: filter })
-    return columnOf(id, filter.type)
-  }
-
-  const withArguments = (call: AggregateExpr): AggregateExpr => {
-    const asked = call.filter && conditionOf(call.filter)
+  #withArguments(call: AggregateExpr): AggregateExpr {
+    const asked = call.filter && this.#conditionOf(call.filter)
     const filtered: AggregateExpr =
       asked === undefined
         ? call
@@ -130,66 +192,29 @@ export function putAggregation(
             arguments: sumsProduct(call) ? call.arguments : call.arguments.map((each) => whereHolds(asked, each)),
             orderBy: call.orderBy.map((key) => ({ ...key, value: whereHolds(asked, key.value) })),
           }
-    return sumsProduct(filtered) ? filtered : { ...filtered, arguments: filtered.arguments.map(argument) }
+    if (sumsProduct(filtered)) return filtered
+    return { ...filtered, arguments: filtered.arguments.map((each) => this.#argument(each)) }
   }
 
-  const rewrite = (expr: Expr): Expr => {
-    if (expr.kind === 'column' || expr.kind === 'constant') {
-      const key = onlyColumns ? undefined : keyColumns.get(exprKey(expr))
-      return key === undefined ? expr : columnOf(key.id, key.type)
-    }
-    const text = !onlyColumns || expr.kind === 'aggregate' || expr.kind === 'grouping' ? exprKey(expr) : ''
-    if (expr.kind === 'aggregate') {
-      // A volatile expression equals only itself.
-      const own = isVolatile(expr) ? expr : text
-      let found = aggregates.get(own)
-      if (found === undefined) {
-        found = { id: newId(context), call: withArguments(expr) }
-        aggregates.set(own, found)
-      }
-      return columnOf(found.id, expr.type)
-    }
-    if (expr.kind === 'grouping') return groupingColumn(expr, text)
-    const key = keyColumns.get(text)
-    return key === undefined ? mapChildren(expr, rewrite) : columnOf(key.id, key.type)
+  #conditionOf(filter: Expr): Expr {
+    if (!isVolatile(filter)) return filter
+    const id = newId(this.#context)
+    this.#conditions.push({ id, expression: filter })
+    return columnOf(id, filter.type)
   }
 
-  const verifier: Verifier = {
-    isKey: (expr) => (onlyColumns && expr.kind !== 'column' ? false : keyColumns.has(exprKey(expr))),
-    isOpen: (id) => source.has(id) && !keyIds.has(id),
-  }
-  for (const { node, expr, field, verify: before } of expressions) {
-    before?.()
-    if (field !== undefined && !isAggregated(context, verifier, expr)) {
-      throw new EngineError('EXPRESSION_NOT_AGGREGATE', `Column ${field} not in GROUP BY clause`)
+  #argument(expr: Expr): Expr {
+    if (expr.kind === 'constant' || expr.kind === 'lambda') return expr
+    const below = isLong(expr) || isVolatile(expr) || readsOthersAlone(expr, this.#source)
+    if (!below || (expr.kind === 'column' && this.#source.has(expr.id))) return expr
+    const key = isVolatile(expr) ? expr : exprKey(expr)
+    let id = this.#calculated.get(key)
+    if (id === undefined) {
+      id = newId(this.#context)
+      this.#calculated.set(key, id)
+      this.#computed.push({ id, expression: expr })
     }
-    verify(context, verifier, expr, node, '')
-    someExpr(expr, (part) => {
-      if (part.kind === 'aggregate') refuseCaptured(context, node, part, (id) => !source.has(id) || keyIds.has(id))
-      return false
-    })
-    rewrite(expr)
-  }
-  const asked: RelationNode = conditions.length === 0 ? input : { kind: 'project', input, columns: conditions }
-  let node: RelationNode = computed.length === 0 ? asked : { kind: 'project', input: asked, columns: computed }
-  const groups = keys.map((key) => columnOf(key.input, key.type))
-  const calls = [...aggregates.values()].map(({ id, call }) => {
-    // With several grouping sets, the groups are not those of the rows.
-    if (grouping.sets !== undefined) return { id, call }
-    const checked = checkedAggregate(context, node, groups, call)
-    node = checked.node
-    return { id, call: checked.call }
-  })
-  return {
-    node: withFilteringQueries({
-      kind: 'aggregate',
-      input: node,
-      keys,
-      sets: grouping.sets,
-      aggregates: calls,
-      groupings: [...groupings.values()],
-    }),
-    rewrite,
+    return columnOf(id, expr.type)
   }
 }
 
