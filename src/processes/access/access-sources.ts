@@ -66,12 +66,14 @@ export interface AccessSources {
    */
   follow<T>(name: SourceName, path: string, read: (text: string) => T, followed?: Followed<T>): WatchedFiles<T>
   /** Digests of the files in force whose text is recorded, by name. */
-  readonly inForce: () => FileDigests
+  inForce(): FileDigests
   /** All files in force now. */
-  readonly versions: () => readonly FileVersion[]
+  versions(): readonly FileVersion[]
   /** From now on records the texts of files in force, and their changes; stops if undefined. */
   recordIn(record: FileRecord | undefined): void
+  /** Reports that a changed file or set of keys is in force. */
   taken(name: SourceName, path: string): void
+  /** Reports that a changed file or set of keys cannot be used. */
   broken(name: SourceName, path: string, error: Error): void
   /** Reports files that were broken before there was telemetry. */
   logBroken(): void
@@ -89,126 +91,141 @@ export function createAccessSources(
   telemetry: () => AccessTelemetry | undefined,
   kept: KeptTexts = NOTHING_KEPT,
 ): AccessSources {
-  const followed: Pick<WatchedFiles<unknown>, 'stop'>[] = []
-  const versions = new Map<SourceName, FileVersion>()
-  /** Files whose current content cannot be used. */
-  const brokenNow = new Map<SourceName, { readonly path: string; readonly error: Error }>()
-  let record: FileRecord | undefined
+  return new FollowedSources({ key, telemetry, kept })
+}
 
-  function taken(name: SourceName, path: string): void {
-    brokenNow.delete(name)
-    telemetry()?.meters().set('filesBroken', { file: name }, 0)
-    telemetry()?.logger.info('file.reloaded', { file: name, path }, 'The changed file was loaded and is in force')
+interface FollowedSourcesDeps {
+  readonly key: Buffer
+  readonly telemetry: () => AccessTelemetry | undefined
+  readonly kept: KeptTexts
+}
+
+class FollowedSources implements AccessSources {
+  readonly #deps: FollowedSourcesDeps
+  readonly #followed: Pick<WatchedFiles<unknown>, 'stop'>[] = []
+  readonly #versions = new Map<SourceName, FileVersion>()
+  /** Files whose current content cannot be used. */
+  readonly #broken = new Map<SourceName, { readonly path: string; readonly error: Error }>()
+  #record: FileRecord | undefined
+
+  constructor(deps: FollowedSourcesDeps) {
+    this.#deps = deps
   }
 
-  function broken(name: SourceName, path: string, error: Error): void {
-    brokenNow.set(name, { path, error })
-    telemetry()?.meters().set('filesBroken', { file: name }, 1)
+  follow<T>(name: SourceName, path: string, read: (text: string) => T, options: Followed<T> = {}): WatchedFiles<T> {
+    const { key, kept } = this.#deps
+    const { setting, recorded, entries } = options
+    const inForceOf = (value: T, text: TextVersion): InForce<T> => ({
+      value,
+      version: { file: name, path, ...text, ...(entries && { entries: entries(value) }) },
+    })
+    const readNow = (text: string): InForce<T> =>
+      inForceOf(read(text), textVersion(text, { key, secret: recorded !== true }))
+    const takenNow = (text: string): InForce<T> => {
+      const now = readNow(text)
+      kept.keep(name, text)
+      return now
+    }
+    const last = kept.last[name]
+    const news: FileNews = {
+      onReloaded: () => {
+        this.#versions.set(name, file.value.version)
+        this.taken(name, path)
+      },
+      onBroken: (error) => {
+        this.broken(name, path, error)
+        this.#record?.refused(file.value.version, error.message).catch(() => {})
+      },
+    }
+    const again: Required<WatchOptions<string, InForce<T>>> = {
+      before: () => (last === undefined ? undefined : { value: readNow(last) }),
+      readAgain: async (text, before) => {
+        const later = await options.readAgain?.(text)
+        const next = later ? inForceOf(later.value, later.text) : readNow(text)
+        await this.#announce(next.version, before.version)
+        kept.keep(name, text)
+        return next
+      },
+    }
+    const file = orEnd(setting === undefined ? path : `${setting}: ${path}`, () =>
+      watch({ path, folderWith: options.folderWith }, takenNow, news, again),
+    )
+    this.#versions.set(name, file.value.version)
+    this.#followed.push(file)
+    return {
+      get value() {
+        return file.value.value
+      },
+      stop: () => file.stop(),
+    }
+  }
+
+  versions(): readonly FileVersion[] {
+    return [...this.#versions.values()]
+  }
+
+  inForce(): FileDigests {
+    const digests: Record<string, string> = {}
+    for (const [name, { kept, digest }] of this.#versions) if (kept.as !== 'secret') digests[name] = digest
+    return digests
+  }
+
+  recordIn(record: FileRecord | undefined): void {
+    this.#record = record
+    for (const version of this.#versions.values()) record?.keep(version).catch(() => {})
+    for (const [name, { error }] of this.#broken) {
+      const version = this.#versions.get(name)
+      if (version) record?.refused(version, error.message).catch(() => {})
+    }
+  }
+
+  taken(name: SourceName, path: string): void {
+    const telemetry = this.#deps.telemetry()
+    this.#broken.delete(name)
+    telemetry?.meters().set('filesBroken', { file: name }, 0)
+    telemetry?.logger.info('file.reloaded', { file: name, path }, 'The changed file was loaded and is in force')
+  }
+
+  broken(name: SourceName, path: string, error: Error): void {
+    const telemetry = this.#deps.telemetry()
+    this.#broken.set(name, { path, error })
+    telemetry?.meters().set('filesBroken', { file: name }, 1)
     const fields = { file: name, path, reason: error.message }
-    telemetry()?.logger.error(
+    telemetry?.logger.error(
       'file.broken',
       fields,
       'The changed file could not be loaded: its earlier content stays in force',
     )
   }
 
+  logBroken(): void {
+    for (const [name, { path, error }] of this.#broken) this.broken(name, path, error)
+  }
+
+  stop(): void {
+    for (const file of this.#followed) file.stop()
+  }
+
   /**
    * Waits for the log's record of a change. If this process has lost the log, its next writer records what is in force
    * there.
    */
-  async function announce(version: FileVersion, before: FileVersion): Promise<void> {
-    const recorded = record?.changed(version, before).catch(() => {})
+  async #announce(version: FileVersion, before: FileVersion): Promise<void> {
+    const recorded = this.#record?.changed(version, before).catch(() => {})
     await Promise.race([recorded, sleep(RECORD_WAIT_MS, undefined, { ref: false })])
   }
+}
 
-  return {
-    taken,
-    broken,
-    follow<T>(name: SourceName, path: string, read: (text: string) => T, options: Followed<T> = {}) {
-      const { setting, recorded, entries, folderWith } = options
-      const watch = (
-        taken: (text: string) => InForce<T>,
-        news: FileNews,
-        { before, readAgain }: Required<WatchOptions<string, InForce<T>>>,
-      ): WatchedFiles<InForce<T>> =>
-        folderWith
-          ? watchFolder(path, folderWith, taken, news, { before, readAgain })
-          : watchFiles([path], ([text]) => taken(text), news, {
-              before,
-              readAgain: ([text], last) => readAgain(text, last),
-            })
-      const inForceOf = (value: T, text: TextVersion): InForce<T> => ({
-        value,
-        version: {
-          file: name,
-          path,
-          ...text,
-          ...(entries && { entries: entries(value) }),
-        },
-      })
-      const readNow = (text: string): InForce<T> =>
-        inForceOf(read(text), textVersion(text, { key, secret: recorded !== true }))
-      const takenNow = (text: string): InForce<T> => {
-        const now = readNow(text)
-        kept.keep(name, text)
-        return now
-      }
-      const last = kept.last[name]
-      const file = orEnd(setting === undefined ? path : `${setting}: ${path}`, () =>
-        watch(
-          takenNow,
-          {
-            onReloaded() {
-              versions.set(name, file.value.version)
-              taken(name, path)
-            },
-            onBroken(error) {
-              broken(name, path, error)
-              record?.refused(file.value.version, error.message).catch(() => {})
-            },
-          },
-          {
-            before: () => (last === undefined ? undefined : { value: readNow(last) }),
-            async readAgain(text, before) {
-              const later = await options.readAgain?.(text)
-              const next = later ? inForceOf(later.value, later.text) : readNow(text)
-              await announce(next.version, before.version)
-              kept.keep(name, text)
-              return next
-            },
-          },
-        ),
-      )
-      versions.set(name, file.value.version)
-      followed.push(file)
-      return {
-        get value() {
-          return file.value.value
-        },
-        stop: () => file.stop(),
-      }
-    },
-    versions: () => [...versions.values()],
-    inForce() {
-      const digests: Record<string, string> = {}
-      for (const [name, { kept, digest }] of versions) if (kept.as !== 'secret') digests[name] = digest
-      return digests
-    },
-    recordIn(next) {
-      record = next
-      for (const version of versions.values()) record?.keep(version).catch(() => {})
-      for (const [name, { error }] of brokenNow) {
-        const version = versions.get(name)
-        if (version) record?.refused(version, error.message).catch(() => {})
-      }
-    },
-    logBroken() {
-      for (const [name, { path, error }] of brokenNow) broken(name, path, error)
-    },
-    stop() {
-      for (const file of followed) file.stop()
-    },
-  }
+/** Watches a file or a folder (see `Followed.folderWith`). */
+function watch<T>(
+  { path, folderWith }: { readonly path: string; readonly folderWith: (() => readonly string[]) | undefined },
+  read: (text: string) => T,
+  news: FileNews,
+  { before, readAgain }: Required<WatchOptions<string, T>>,
+): WatchedFiles<T> {
+  return folderWith
+    ? watchFolder(path, folderWith, read, news, { before, readAgain })
+    : watchFiles([path], ([text]) => read(text), news, { before, readAgain: ([text], last) => readAgain(text, last) })
 }
 
 const NOTHING_KEPT: KeptTexts = { last: {}, keep: () => {} }

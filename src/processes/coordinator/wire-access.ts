@@ -1,23 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/load-config.ts'
-import {
-  readRoutingRules,
-  readRoutingRulesInSlices,
-  type RoutingRules,
-} from '../../coordinator/clusters/routing/routing-rules.ts'
-import {
-  readPropertyRules,
-  readPropertyRulesInSlices,
-  type PropertyRules,
-} from '../../coordinator/dispatch/property-rules.ts'
+import type { RoutingRules } from '../../coordinator/clusters/routing/routing-rules.ts'
+import type { PropertyRules } from '../../coordinator/dispatch/property-rules.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { groupLabel } from '../../coordinator/dispatch/groups/group-level.ts'
-import {
-  readGroupRules,
-  readGroupRulesInSlices,
-  type GroupRules,
-} from '../../coordinator/dispatch/groups/group-rules.ts'
-import { readClusterFiles, type ClusterFiles } from '../../coordinator/clusters/cluster-files.ts'
+import type { GroupRules } from '../../coordinator/dispatch/groups/group-rules.ts'
+import type { ClusterFiles } from '../../coordinator/clusters/cluster-files.ts'
 import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
 import type { FileDigests } from '../../coordinator/query/stream/planned-data.ts'
 import type { FileRecord, FileVersion } from '../../coordinator/system/file-record.ts'
@@ -48,20 +36,18 @@ import { systemClock as clock } from '../../shared/clock.ts'
 import type { KeptTexts } from '../child-life.ts'
 import { limitOwners, type LimitOwnerOf } from '../../shared/limit-owner.ts'
 import type { Meters } from '../../telemetry/meters.ts'
-import { pricesSchema, type Prices } from '../../readmodels/history/prices.ts'
-import { readRulesInSlices, readStrictJson } from '../../security/rules/read-rules.ts'
-import { accessRulesOf, parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
+import type { Prices } from '../../readmodels/history/prices.ts'
 import type { WatchedFiles } from '../../security/watched-files.ts'
 import type { CertificateNews } from '../tls-identity.ts'
-import { createAccessSources, type AccessSources, type AccessTelemetry } from '../access/access-sources.ts'
+import { createAccessSources, type AccessTelemetry } from '../access/access-sources.ts'
 import type { FailuresElsewhere } from '../health/follower-sightings.ts'
 import { createKeysInForce } from '../access/keys-in-force.ts'
 import { createLogInAttempts, createKnownNames } from '../access/log-in-attempts.ts'
-import { readApart } from '../access/read-apart.ts'
 import { notAsBefore } from '../access/recorded-session.ts'
+import { followRuleFiles, logIdle } from '../access/rule-files.ts'
 import type { QuerySession } from '../../coordinator/query/stream/events.ts'
 import { wireAuthenticators } from './wire-authenticators.ts'
-import { wireLogIns } from './wire-log-ins.ts'
+import { wireLogIns, type WiredLogIns } from './wire-log-ins.ts'
 
 /**
  * Authenticates clients of a coordinator and decides what they may do. One per process, so verified credentials stay
@@ -150,21 +136,8 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
   const observed: { telemetry?: AccessTelemetry } = {}
   const fileKey = deriveKey(secret, 'file-digest')
   const sources = createAccessSources(fileKey, () => observed.telemetry, files)
-  const rules = rulesOf(config, sources, fileKey)
-  const groupsFile = config.resourceGroupsFile
-  const groups =
-    groupsFile === undefined
-      ? undefined
-      : sources.follow('resource_groups', groupsFile, readGroupRules, {
-          setting: 'resourceGroupsFile',
-          readAgain: (text) => readApart({ file: 'resource_groups', text, key: fileKey }, readGroupRulesInSlices),
-          recorded: true,
-          entries: ({ selectors }) => selectors.length,
-        })
-  const properties = propertyRulesOf(config, sources, fileKey, () => observed.telemetry)
-  const routing = routingRulesOf(config, sources, fileKey)
-  const clusters = clustersOf(config, sources)
-  const prices = pricesOf(config, sources)
+  const rules = followRuleFiles(config, sources, fileKey, () => observed.telemetry)
+  const { groups, properties } = rules
   const keys = createKeysInForce()
   const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources, keys)
   const logIns = configured
@@ -180,10 +153,22 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
     config.ldapUrl === undefined ? undefined : comparedName,
   )
   const names = createKnownNames(isKnown)
-  const principalNamed = principalBy(mapping, groupsOf)
-  const meters = (): Meters | undefined => observed.telemetry?.meters()
   const credentialsHaveGroups = config.authentication.some((method) => method === 'jwt' || method === 'oauth2')
-  const rights = configured ? authorizeBy(() => rules?.value.queries) : allowAll
+  const rights = configured ? authorizeBy(() => rules.access?.value.queries) : allowAll
+  const entryDeps: EntryDeps = {
+    config,
+    authenticators: [...(logIns?.sessions ?? []), ...authenticators],
+    passwords: byMethod.password,
+    passwordMarkOf,
+    logIns,
+    failures,
+    names,
+    principalNamed: principalBy(mapping, groupsOf),
+    groupsOf,
+    meters: () => observed.telemetry?.meters(),
+    bearer,
+    rights,
+  }
   return {
     configured,
     ownerOf: limitOwners(configured),
@@ -192,17 +177,17 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
     notAsBefore: (session) =>
       configured ? notAsBefore({ groupsOf, credentialsHaveGroups, rights }, session) : undefined,
     objectsOf({ user, groups }) {
-      const objects = rules?.value.objects
+      const objects = rules.access?.value.objects
       return objects && ((name) => objects(name === user ? { user, groups } : { user: name, groups: groupsOf(name) }))
     },
-    groupRules: groups && (() => groups.value),
-    propertyRules: properties && (() => properties.value),
-    routingRules: routing && (() => routing.value),
-    prices: prices && (() => prices.value),
-    clusters: clusters && (() => clusters.value),
+    groupRules: valueOf(rules.groups),
+    propertyRules: valueOf(rules.properties),
+    routingRules: valueOf(rules.routing),
+    prices: valueOf(rules.prices),
+    clusters: valueOf(rules.clusters),
     groupLabel: (group) => (groups ? groupLabel(groupPath(group), groups.value.rootGroups) : group),
-    filesInForce: sources.inForce,
-    fileVersions: sources.versions,
+    filesInForce: () => sources.inForce(),
+    fileVersions: () => sources.versions(),
     recordIn(log) {
       sources.recordIn(log?.files)
       keys.recordIn(log?.journal)
@@ -213,50 +198,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
       sources.logBroken()
       if (properties) logIdle(properties.value, telemetry)
     },
-    door(refusals, elsewhere) {
-      const authorize = recordDenials(rights, refusals)
-      const attempts = createLogInAttempts({
-        failures,
-        names,
-        refusals,
-        elsewhere,
-        meters,
-        now: clock.monotonicMs,
-      })
-      const authenticate = createAuthenticate({
-        authenticators: [...(logIns?.sessions ?? []), ...authenticators],
-        attempts,
-        principalOf: principalNamed,
-        bearer,
-        confidential: (request) => clientConnection(request).confidential,
-        baseUri,
-      })
-      return {
-        callerAt: configured ? callerAt(authenticate.request, watchersBy(config.metricsToken)) : () => ANYBODY,
-        relayedCaller(request) {
-          const principal = relayedPrincipal(request)
-          if (principal) return { kind: 'principal', principal }
-          if (isOwnOfCoordinator(request)) return { kind: 'cluster' }
-          if (!configured) return ANYBODY
-          return isAuthorized(request, bearer) ? { kind: 'cluster' } : NOBODY
-        },
-        actsAs: createActsAs({
-          authorize,
-          groupsOf,
-          meansOneself: (claimed, { name, method }) =>
-            method === 'password' && config.ldapUrl !== undefined && comparedName(claimed) === comparedName(name),
-        }),
-        authorize,
-        ownerOf: limitOwners(configured),
-        logIns: logIns && {
-          ...logIns.deps,
-          door: {
-            byPassword: byPasswordAt(authenticate, byMethod.password, passwordMarkOf),
-            admit: (verified, request) => authenticate.verified(verified, 'oauth2', request),
-          },
-        },
-      }
-    },
+    door: (refusals, elsewhere) => entryFor(entryDeps, refusals, elsewhere),
     takeReport(report, refusals) {
       for (const { sighting, count } of report.sightings) {
         if (sighting.type === 'LoggedIn') names.add(sighting.data.principal)
@@ -272,6 +214,79 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
       await logIns?.stop()
     },
   }
+}
+
+/** The collaborators of an entry for clients. */
+interface EntryDeps {
+  readonly config: Config
+  /** Those of log-ins first. */
+  readonly authenticators: readonly Authenticator[]
+  /** Checks passwords; undefined without the method. */
+  readonly passwords: Authenticator | undefined
+  readonly passwordMarkOf: PasswordVerifier['markOf'] | undefined
+  readonly logIns: WiredLogIns | undefined
+  readonly failures: ReturnType<typeof createFailedLogIns>
+  readonly names: ReturnType<typeof createKnownNames>
+  readonly principalNamed: (verified: VerifiedName, method: Authenticator['method']) => VerifiedPrincipal | undefined
+  readonly groupsOf: GroupsOf
+  readonly meters: () => Meters | undefined
+  readonly bearer: ReturnType<typeof internalBearer>
+  readonly rights: Authorize
+}
+
+function entryFor(
+  deps: EntryDeps,
+  refusals: Parameters<Access['door']>[0],
+  elsewhere: FailuresElsewhere | undefined,
+): AccessEntry {
+  const { config, failures, names, meters, bearer, logIns, groupsOf, passwords, passwordMarkOf } = deps
+  const configured = config.authentication.length > 0
+  const authorize = recordDenials(deps.rights, refusals)
+  const attempts = createLogInAttempts({
+    failures,
+    names,
+    refusals,
+    elsewhere,
+    meters,
+    now: clock.monotonicMs,
+  })
+  const authenticate = createAuthenticate({
+    authenticators: deps.authenticators,
+    attempts,
+    principalOf: deps.principalNamed,
+    bearer,
+    confidential: (request) => clientConnection(request).confidential,
+    baseUri,
+  })
+  return {
+    callerAt: configured ? callerAt(authenticate.request, watchersBy(config.metricsToken)) : () => ANYBODY,
+    relayedCaller(request) {
+      const principal = relayedPrincipal(request)
+      if (principal) return { kind: 'principal', principal }
+      if (isOwnOfCoordinator(request)) return { kind: 'cluster' }
+      if (!configured) return ANYBODY
+      return isAuthorized(request, bearer) ? { kind: 'cluster' } : NOBODY
+    },
+    actsAs: createActsAs({
+      authorize,
+      groupsOf,
+      meansOneself: (claimed, { name, method }) =>
+        method === 'password' && config.ldapUrl !== undefined && comparedName(claimed) === comparedName(name),
+    }),
+    authorize,
+    ownerOf: limitOwners(configured),
+    logIns: logIns && {
+      ...logIns.deps,
+      door: {
+        byPassword: byPasswordAt(authenticate, passwords, passwordMarkOf),
+        admit: (verified, request) => authenticate.verified(verified, 'oauth2', request),
+      },
+    },
+  }
+}
+
+function valueOf<T>(file: WatchedFiles<T> | undefined): (() => T) | undefined {
+  return file && (() => file.value)
 }
 
 /** Checks the user and password of the log-in page's form. */
@@ -305,91 +320,4 @@ function principalBy(
     const principal = { name, user, groups: [...new Set([...groups, ...groupsOf(user)])], method }
     return isShort(principal) ? principal : undefined
   }
-}
-
-function rulesOf(
-  { accessRulesFile: path }: Config,
-  sources: AccessSources,
-  key: Uint8Array,
-): WatchedFiles<AccessRules> | undefined {
-  if (path === undefined) return undefined
-  return sources.follow('rules', path, parseRulesFile, {
-    setting: 'accessRulesFile',
-    readAgain: (text) =>
-      readApart({ file: 'rules', text, key }, async (given, nextSlice) =>
-        accessRulesOf(await readRulesInSlices(given, nextSlice)),
-      ),
-    recorded: true,
-    entries: ({ count }) => count,
-  })
-}
-
-function clustersOf({ clustersDir: folder }: Config, sources: AccessSources): WatchedFiles<ClusterFiles> | undefined {
-  if (folder === undefined) return undefined
-  let tlsFiles: readonly string[] = []
-  const read = (text: string): ClusterFiles => {
-    const files = readClusterFiles(text, folder)
-    tlsFiles = files.tlsFiles
-    return files
-  }
-  return sources.follow('clusters', folder, read, {
-    setting: 'clustersDir',
-    recorded: true,
-    folderWith: () => tlsFiles,
-    entries: ({ clusters }) => clusters.length,
-  })
-}
-
-function propertyRulesOf(
-  { sessionPropertyRulesFile: path }: Config,
-  sources: AccessSources,
-  key: Uint8Array,
-  telemetry: () => AccessTelemetry | undefined,
-): WatchedFiles<PropertyRules> | undefined {
-  if (path === undefined) return undefined
-  const logged = (rules: PropertyRules): PropertyRules => {
-    logIdle(rules, telemetry())
-    return rules
-  }
-  return sources.follow('session_properties', path, (text) => logged(readPropertyRules(text)), {
-    readAgain: (text) =>
-      readApart({ file: 'session_properties', text, key }, async (given, nextSlice) =>
-        logged(await readPropertyRulesInSlices(given, nextSlice)),
-      ),
-    setting: 'sessionPropertyRulesFile',
-    recorded: true,
-    entries: ({ rules }) => rules.length,
-  })
-}
-
-function routingRulesOf(
-  { routingRulesFile: path }: Config,
-  sources: AccessSources,
-  key: Uint8Array,
-): WatchedFiles<RoutingRules> | undefined {
-  if (path === undefined) return undefined
-  return sources.follow('routing-rules', path, readRoutingRules, {
-    readAgain: (text) => readApart({ file: 'routing-rules', text, key }, readRoutingRulesInSlices),
-    setting: 'routingRulesFile',
-    recorded: true,
-    entries: ({ rules }) => rules.length,
-  })
-}
-
-function pricesOf({ pricesFile: path }: Config, sources: AccessSources): WatchedFiles<Prices> | undefined {
-  if (path === undefined) return undefined
-  return sources.follow('prices', path, (text) => readStrictJson(text, pricesSchema), {
-    setting: 'pricesFile',
-    recorded: true,
-    entries: ({ periods }) => periods.length,
-  })
-}
-
-/**
- * Warns the administrator of the rules about properties without effect, instead of every client that posts a statement.
- */
-function logIdle({ withoutEffect }: PropertyRules, telemetry: AccessTelemetry | undefined): void {
-  if (withoutEffect.length === 0) return
-  const fields = { properties: withoutEffect.join(', ') }
-  telemetry?.logger.warn('file.without_effect', fields, 'The rules set session properties that have no effect in Quipu')
 }
