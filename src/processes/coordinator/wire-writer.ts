@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createQueryRegistry } from '../../coordinator/query/registry/query-registry.ts'
+import { createQueryRegistry, type QueryRegistry } from '../../coordinator/query/registry/query-registry.ts'
 import { createQueryRetention, pagesNeededSince } from '../../coordinator/query/registry/query-retention.ts'
 import { forgetWholeQuery } from '../../coordinator/system/forget-query.ts'
 import { createFileRecord } from '../../coordinator/system/file-record.ts'
@@ -15,28 +15,21 @@ import type { Announcement } from '../../execution/api/task.ts'
 import { createLiveQueries } from '../../protocol/query/live-queries.ts'
 import { readTextParts } from '../../readmodels/audit/queries.ts'
 import type { Rebuilt } from '../../readmodels/rebuild.ts'
-import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import type { ChildLife } from '../child-life.ts'
 import type { GatedServer } from '../gated-server.ts'
-import { diskSpaceOf } from '../../execution/worker/disk-space.ts'
-import { startArchiving, type Archiving } from '../record/archiving.ts'
-import { startArchivingQueries, type ArchivingQueries } from '../record/archiving-queries.ts'
 import { startErasures, type Erasures } from '../record/erasures.ts'
 import { appBaseOf } from './app-base.ts'
-import { startAuditing, type Auditing } from '../record/auditing.ts'
-import { startUpgrading, type Upgrading } from './upgrading.ts'
+import type { Auditing } from '../record/auditing.ts'
+import { startRecordDuties, type RecordDuties } from './record-duties.ts'
 import { openErasing } from '../event-log/erasing.ts'
-import { archivesOf } from '../event-log/archives-of.ts'
 import type { WriterDuties } from './coordinator-app.ts'
-import { logsBefore } from '../event-log/logs-before.ts'
 import { metersOfRole, observeWriter, type CountedBefore, type MetersOfRole } from './coordinator-metrics.ts'
 import { wireHistory } from './query-history.ts'
 import { createRestartMeter } from '../health/restart-meter.ts'
-import { startPublishing } from '../record/publishing.ts'
 import { pastCounters } from '../health/restored-counters.ts'
 import { projected } from './take-over.ts'
 import type { CoordinatorBase } from './wire-base.ts'
@@ -47,7 +40,7 @@ import { prepareOf, wireQueries } from './wire-queries.ts'
 import { wireRecovery } from './wire-recovery.ts'
 import { removerOf, wireResources } from './wire-resources.ts'
 import { activeOf, wireWorkers } from './wire-workers.ts'
-import { writerSettings } from './writer-settings.ts'
+import { writerSettings, type WriterSettings } from './writer-settings.ts'
 
 /** A role of a coordinator: writer of the log, or follower of it. */
 export interface CoordinatorPhase {
@@ -110,7 +103,6 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   const lost = new Promise<void>((resolve) => (lose = resolve))
   const { config, log, telemetry } = base
   const { epoch } = claimed
-  const { logger } = telemetry
   const settings = writerSettings(config)
   const claimedAt = logClaim(parts)
 
@@ -122,16 +114,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   })
   const registry = createQueryRegistry(clock, settings.retention, mayForget, leave)
   base.keepPagesSince(() => pagesNeededSince(registry.list(), clock.now()))
-  const tenure = new Tenure({
-    log,
-    epoch,
-    queries: registry.list,
-    standAside: parts.standAside,
-    resignMs: settings.tenure.resignMs,
-    onLost: (reason) => logger.warn('epoch.lost', { epoch }, reason),
-    onDisbelieved: (nodeUrl) => logger.error('epoch.disbelieved', { worker: nodeUrl }, DISBELIEVED),
-    end: (reason, broken) => (broken ? life.fail(new ExitError(exitCodes.fenced, reason)) : lose()),
-  })
+  const tenure = tenureOf(parts, registry, settings, lose)
   const begin = await log.tip()
   const { logId } = begin
   // A successor's clients already wait with statements. Statements that need the engine wait for it themselves.
@@ -144,14 +127,11 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   const live = createLiveQueries(registry, isProjected)
   base.useSystem(systemSourcesOf(base, { live, projection, membership: workers.workers, logId }))
   const caughtUp = projected(log, projection, over.signal)
-  const auditing = auditingOf(parts, caughtUp)
+  const duties = startRecordDuties(parts, begin, caughtUp)
+  const { auditing, publishing, archivingQueries } = duties
   const { refusals, journal } = auditing
   const recordedParts = (digest: string): Promise<number> => readTextParts(base.ownRead, digest)
   base.access.recordIn({ files: createFileRecord({ journal, caughtUp, recordedParts }), journal })
-  const publishing = startPublishing(base, begin)
-  const archiving = archivingOf(parts, journal, caughtUp)
-  const archivingQueries = archivingQueriesOf(parts, logId, caughtUp)
-  const upgrading = upgradingOf(parts, journal, caughtUp)
   const queries = wireQueries({
     life,
     base,
@@ -210,7 +190,11 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     freedBy: parts.freedBy,
   })
   resumeActs(acts, { base, recovered: recovery.recovered, caughtUp }).catch((error: unknown) =>
-    logger.error('act.trouble', { err: error }, 'Unfinished acts of the previous coordinator could not be read'),
+    telemetry.logger.error(
+      'act.trouble',
+      { err: error },
+      'Unfinished acts of the previous coordinator could not be read',
+    ),
   )
   const gauges = {
     base,
@@ -223,66 +207,151 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     groups: queries.groups,
     counted: parts.counted,
   }
-  let meters: MetersOfRole | undefined
-  const observe = (all: Meters): void => {
-    if (over.signal.aborted) return
-    meters = metersOfRole(all)
-    observeWriter(gauges, meters.meters)
-    meters.meters.onScrape(createRestartMeter(life, all, parts.counted.restarts))
-    publishing.observe(meters.meters)
-  }
+  const meters = loadMeters(parts, gauges, publishing, over.signal)
   const past = { base, caughtUp: () => caughtUp, before: epoch }
   telemetry
-    .load(observe, base.databaseThere ? pastCounters(past) : undefined)
+    .load(meters.observe, base.databaseThere ? pastCounters(past) : undefined)
     .then(async () => {
       if (life.deadWriter === undefined) return
       // The queries that ended last are projected last.
       await caughtUp
       await sendLastSpans(history, base.ownRead, telemetry.spans(), claimedAt)
     })
-    .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
-  logger.info(
+    .catch((error: unknown) =>
+      telemetry.logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'),
+    )
+  telemetry.logger.info(
     'ready',
     { epoch, milliseconds: Math.round(clock.monotonicMs() - base.startedAt) },
     'Coordinator is ready',
   )
+  const cut = (): void => {
+    endEpoch()
+    over.abort()
+    meters.end()
+  }
   return {
     lost,
     announced: () => activeOf(workers.workers),
-    drain: async () => {
+    ...endingsOf({
+      parts,
+      settings,
+      tenure,
+      acts,
+      duties,
+      erasures,
+      app,
+      registry,
+      queries,
+      recovery,
+      workers,
+      clusters,
+      cut,
+    }),
+  }
+}
+
+function tenureOf(
+  { base, claimed, life, standAside }: WriterParts,
+  registry: Pick<QueryRegistry, 'list'>,
+  settings: WriterSettings,
+  lose: () => void,
+): Tenure {
+  const { log, telemetry } = base
+  const { epoch } = claimed
+  const { logger } = telemetry
+  return new Tenure({
+    log,
+    epoch,
+    queries: registry.list,
+    standAside,
+    resignMs: settings.tenure.resignMs,
+    onLost: (reason) => logger.warn('epoch.lost', { epoch }, reason),
+    onDisbelieved: (nodeUrl) => logger.error('epoch.disbelieved', { worker: nodeUrl }, DISBELIEVED),
+    end: (reason, broken) => (broken ? life.fail(new ExitError(exitCodes.fenced, reason)) : lose()),
+  })
+}
+
+/** The meters of a writer. Nothing is observed after `over`. */
+function loadMeters(
+  { life, counted }: WriterParts,
+  gauges: Parameters<typeof observeWriter>[0],
+  publishing: RecordDuties['publishing'],
+  over: AbortSignal,
+): { readonly observe: (all: Meters) => void; readonly end: () => void } {
+  let meters: MetersOfRole | undefined
+  return {
+    observe(all) {
+      if (over.aborted) return
+      meters = metersOfRole(all)
+      observeWriter(gauges, meters.meters)
+      meters.meters.onScrape(createRestartMeter(life, all, counted.restarts))
+      publishing.observe(meters.meters)
+    },
+    end: () => meters?.end(),
+  }
+}
+
+/** The parts of a writer that end in a fixed order. */
+interface EndedParts {
+  readonly parts: WriterParts
+  readonly settings: WriterSettings
+  readonly tenure: Tenure
+  readonly acts: ReturnType<typeof wireActs>
+  readonly duties: RecordDuties
+  readonly erasures: Erasures
+  readonly app: ReturnType<typeof wireResources>['app']
+  readonly registry: QueryRegistry
+  readonly queries: ReturnType<typeof wireQueries>
+  readonly recovery: ReturnType<typeof wireRecovery>
+  readonly workers: Awaited<ReturnType<typeof wireWorkers>>
+  readonly clusters: Awaited<ReturnType<typeof wireClusters>>
+  /** Ends the epoch's log and the meters. */
+  cut(): void
+}
+
+function endingsOf({
+  parts,
+  settings,
+  acts,
+  duties,
+  erasures,
+  registry,
+  queries,
+  workers,
+  ...made
+}: EndedParts): CoordinatorPhase {
+  const { base, projection, claimed } = parts
+  const { auditing } = duties
+  return {
+    async drain() {
       const { handOverMs } = settings.tenure
       acts.stop()
-      tenure.drain()
-      upgrading.stop()
-      archiving.stop()
-      archivingQueries.stop()
+      made.tenure.drain()
+      duties.pause()
       erasures.stop()
       base.access.drain()
       base.access.recordIn(undefined)
       await Promise.race([auditing.stop(), sleep(handOverMs, undefined, { ref: false })])
       await handOver(auditing.journal, claimed, handOverMs)
-      await app.close()
+      await made.app.close()
     },
-    stop: async () => {
-      endEpoch()
-      over.abort()
+    async stop() {
+      made.cut()
       parts.giveUpStarting()
-      meters?.end()
       acts.stop()
-      upgrading.stop()
       base.access.recordIn(undefined)
       base.keepPagesSince(() => clock.now())
-      archiving.stop()
-      archivingQueries.stop()
+      duties.pause()
       erasures.stop()
       registry.stop()
       queries.groups.stop()
       await queries.stop()
-      await recovery.stop()
+      await made.recovery.stop()
       await workers.workers.stop()
-      await clusters.stop()
+      await made.clusters.stop()
       await auditing.stop()
-      await publishing.stop()
+      await duties.publishing.stop()
       workers.hub.stop()
       workers.cleaner.stop()
       workers.client.close()
@@ -292,7 +361,7 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   }
 }
 
-/** @returns when, ISO */
+/** Reports the claim. @returns the time now, ISO */
 function logClaim({ life, base, claimed, claimMillis }: WriterParts): string {
   const { telemetry } = base
   const { epoch, writer } = claimed
@@ -302,36 +371,6 @@ function logClaim({ life, base, claimed, claimMillis }: WriterParts): string {
   telemetry.meters().count('epochClaims', { result: 'won' })
   emitClaim(telemetry.spans(), epoch, claimMillis)
   return new Date(clock.now()).toISOString()
-}
-
-function auditingOf({ base, rebuilt }: WriterParts, caughtUp: Promise<void>): Auditing {
-  const { log, config, localCatalogs: catalogs, secret, ownRead: read, telemetry } = base
-  return startAuditing({
-    files: base.access.fileVersions(),
-    log,
-    caughtUp,
-    clock,
-    config,
-    catalogs,
-    digestKey: deriveKey(secret, 'catalog-digest'),
-    anchorMacKey: deriveKey(secret, 'anchor-keys'),
-    read,
-    rebuilt,
-    logger: telemetry.logger,
-  })
-}
-
-function archivingOf({ base, claimed }: WriterParts, journal: Auditing['journal'], caughtUp: Promise<void>): Archiving {
-  const { config, connection, log, ownRead: read, telemetry } = base
-  const { logger, meters } = telemetry
-  const { epoch } = claimed
-  return startArchiving({ config, connection, log, epoch, journal, query: read, caughtUp, clock, logger, meters })
-}
-
-function upgradingOf({ base }: WriterParts, journal: Auditing['journal'], caughtUp: Promise<void>): Upgrading {
-  const { config, connection, log, telemetry } = base
-  const before = (): ReturnType<typeof logsBefore> => logsBefore(log, archivesOf(config))
-  return startUpgrading({ log, logsBefore: before, connection, journal, caughtUp, clock, logger: telemetry.logger })
 }
 
 interface ErasuresNeed {
@@ -356,25 +395,6 @@ function erasuresOf({ base, projection }: WriterParts, need: ErasuresNeed): Eras
       projected: () => projected(log, projection),
     },
     caughtUp,
-    logger,
-    meters,
-  })
-}
-
-function archivingQueriesOf({ base }: WriterParts, logId: string, caughtUp: Promise<void>): ArchivingQueries {
-  const { config, connection, archiveOf, log, telemetry } = base
-  const { logger, meters } = telemetry
-  const files = archiveOf(logId)
-  const logBegins = async (): Promise<string | undefined> => (await log.read(await log.start(), 1)).events[0]?.time
-  const freeBytes = async (folder: string): Promise<number> => (await diskSpaceOf(folder)).freeBytes
-  return startArchivingQueries({
-    config,
-    connection,
-    files,
-    ...(config.kafkaBrokers.length > 0 && { logBegins }),
-    caughtUp,
-    freeBytes,
-    clock,
     logger,
     meters,
   })

@@ -15,7 +15,7 @@ import type { Announcement, ForgottenEpochs } from '../../execution/api/task.ts'
 import { createAnnouncer } from '../../execution/worker/announcer.ts'
 import { dropForgottenEpochs, readForgottenEpochs } from '../../execution/worker/forgotten-epochs.ts'
 import { nodeIdOf } from '../../execution/worker/node-id.ts'
-import { createTaskManager, type TaskManager } from '../../execution/worker/task-manager.ts'
+import { createTaskManager, type TaskManager, type TaskManagerOptions } from '../../execution/worker/task-manager.ts'
 import { collectWorker, onWorkerEvent } from '../../execution/worker/worker-telemetry.ts'
 import { watchersBy } from '../../protocol/access/authenticate.ts'
 import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
@@ -72,20 +72,7 @@ export async function wireWorker(
   door.onRefusedConnection((reason) => telemetry.meters().count('httpRefusals', { reason }))
   const onEvent = onWorkerEvent(telemetry, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
   const { catalogs, engines, engineUse } = wireEngines(life, dataDir, telemetry)
-  const tasks = createTaskManager({
-    folder: dataDir,
-    engines,
-    catalogs,
-    digester: createRowDigester(deriveKey(secret, 'result-digests')),
-    forgetAfterMs: timeouts.workerForgetsMs,
-    limits: {
-      pageBytes: limits.pageBytes,
-      pageMaxBytes: limits.pageMaxBytes,
-      queryBytes: limits.pageStoreQueryBytes,
-      totalBytes: limits.pageStoreBytes,
-    },
-    onEvent,
-  })
+  const tasks = taskManagerOf(config, { engines, catalogs, secret, onEvent })
   await Promise.all([engines.start(), tasks.start()])
   const logLeaving = (): void =>
     logger.info(
@@ -174,6 +161,24 @@ export async function wireWorker(
       await telemetry.stop()
     },
   }
+}
+
+function taskManagerOf(
+  { dataDir, timeouts, limits }: ChildLife['config'],
+  { secret, ...deps }: Pick<TaskManagerOptions, 'engines' | 'catalogs' | 'onEvent'> & { readonly secret: string },
+): TaskManager {
+  return createTaskManager({
+    ...deps,
+    folder: resolve(dataDir),
+    digester: createRowDigester(deriveKey(secret, 'result-digests')),
+    forgetAfterMs: timeouts.workerForgetsMs,
+    limits: {
+      pageBytes: limits.pageBytes,
+      pageMaxBytes: limits.pageMaxBytes,
+      queryBytes: limits.pageStoreQueryBytes,
+      totalBytes: limits.pageStoreBytes,
+    },
+  })
 }
 
 /**
