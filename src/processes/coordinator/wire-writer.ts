@@ -12,7 +12,7 @@ import { logOfEpoch } from '../../events/log-of-epoch.ts'
 import type { StreamReader } from '../../events/event-log.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Announcement } from '../../execution/api/task.ts'
-import { createLiveQueries } from '../../protocol/query/live-queries.ts'
+import { createLiveQueries, type LiveQueries } from '../../protocol/query/live-queries.ts'
 import { readTextParts } from '../../readmodels/audit/queries.ts'
 import type { Rebuilt } from '../../readmodels/rebuild.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
@@ -28,7 +28,7 @@ import { startRecordDuties, type RecordDuties } from './record-duties.ts'
 import { openErasing } from '../event-log/erasing.ts'
 import type { WriterDuties } from './coordinator-app.ts'
 import { metersOfRole, observeWriter, type CountedBefore, type MetersOfRole } from './coordinator-metrics.ts'
-import { wireHistory } from './query-history.ts'
+import { wireHistory, type WiredHistory } from './query-history.ts'
 import { createRestartMeter } from '../health/restart-meter.ts'
 import { pastCounters } from '../health/restored-counters.ts'
 import { projected } from './take-over.ts'
@@ -101,32 +101,14 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
   const over = new AbortController()
   let lose = (): void => {}
   const lost = new Promise<void>((resolve) => (lose = resolve))
-  const { config, log, telemetry } = base
+  const { telemetry } = base
   const { epoch } = claimed
-  const settings = writerSettings(config)
+  const settings = writerSettings(base.config)
   const claimedAt = logClaim(parts)
 
-  const { history, endedStreams, keepStreams } = wireHistory(log)
-  const { mayForget, leave, isProjected } = createQueryRetention({
-    committed: () => projection.committed,
-    positions: endedStreams,
-    logHasIndex: config.kafkaBrokers.length === 0,
-  })
-  const registry = createQueryRegistry(clock, settings.retention, mayForget, leave)
-  base.keepPagesSince(() => pagesNeededSince(registry.list(), clock.now()))
-  const tenure = tenureOf(parts, registry, settings, lose)
-  const begin = await log.tip()
+  const core = await wireCore(parts, settings, { lose, over: over.signal })
+  const { history, registry, tenure, begin, workers, clusters, live, caughtUp } = core
   const { logId } = begin
-  // A successor's clients already wait with statements. Statements that need the engine wait for it themselves.
-  if (life.successor) base.engineStarted.catch(life.fail)
-  else await base.engineStarted
-
-  const refusedBy = (nodeUrl: string): Promise<boolean> => tenure.refusedBy(nodeUrl)
-  const workers = await wireWorkers({ base, settings, epoch, logId, announced: parts.announced, refusedBy })
-  const clusters = await wireClusters(base, begin)
-  const live = createLiveQueries(registry, isProjected)
-  base.useSystem(systemSourcesOf(base, { live, projection, membership: workers.workers, logId }))
-  const caughtUp = projected(log, projection, over.signal)
   const duties = startRecordDuties(parts, begin, caughtUp)
   const { auditing, publishing, archivingQueries } = duties
   const { refusals, journal } = auditing
@@ -183,8 +165,8 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
     workers,
     queries,
     reservation,
-    onStreams: (streams) => keepStreams(streams, caughtUp),
-    endedStreams,
+    onStreams: (streams) => core.keepStreams(streams, caughtUp),
+    endedStreams: core.endedStreams,
     journal,
     onFailed: life.fail,
     freedBy: parts.freedBy,
@@ -249,6 +231,51 @@ export async function wireWriter(given: WriterParts): Promise<WritingCoordinator
       cut,
     }),
   }
+}
+
+interface WriterCore extends WiredHistory {
+  readonly registry: QueryRegistry
+  readonly tenure: Tenure
+  /** The position of the log at the claim. */
+  readonly begin: Awaited<ReturnType<WriterParts['base']['log']['tip']>>
+  readonly workers: Awaited<ReturnType<typeof wireWorkers>>
+  readonly clusters: Awaited<ReturnType<typeof wireClusters>>
+  readonly live: LiveQueries
+  /** Resolves when the read models have all events up to the claim. */
+  readonly caughtUp: Promise<void>
+}
+
+/** Wires the parts that all statements share: open queries, tenure, workers and clusters. */
+async function wireCore(
+  parts: WriterParts,
+  settings: WriterSettings,
+  { lose, over }: { readonly lose: () => void; readonly over: AbortSignal },
+): Promise<WriterCore> {
+  const { life, base, projection, claimed } = parts
+  const { config, log } = base
+  const { epoch } = claimed
+  const history = wireHistory(log)
+  const { mayForget, leave, isProjected } = createQueryRetention({
+    committed: () => projection.committed,
+    positions: history.endedStreams,
+    logHasIndex: config.kafkaBrokers.length === 0,
+  })
+  const registry = createQueryRegistry(clock, settings.retention, mayForget, leave)
+  base.keepPagesSince(() => pagesNeededSince(registry.list(), clock.now()))
+  const tenure = tenureOf(parts, registry, settings, lose)
+  const begin = await log.tip()
+  const { logId } = begin
+  // A successor's clients already wait with statements. Statements that need the engine wait for it themselves.
+  if (life.successor) base.engineStarted.catch(life.fail)
+  else await base.engineStarted
+
+  const refusedBy = (nodeUrl: string): Promise<boolean> => tenure.refusedBy(nodeUrl)
+  const workers = await wireWorkers({ base, settings, epoch, logId, announced: parts.announced, refusedBy })
+  const clusters = await wireClusters(base, begin)
+  const live = createLiveQueries(registry, isProjected)
+  base.useSystem(systemSourcesOf(base, { live, projection, membership: workers.workers, logId }))
+  const caughtUp = projected(log, projection, over)
+  return { ...history, registry, tenure, begin, workers, clusters, live, caughtUp }
 }
 
 function tenureOf(
