@@ -1,4 +1,4 @@
-import type { DataType } from '../sql/syntax/ast.ts'
+import type { DataType } from '../sql/syntax/ast-types.ts'
 import { parseTypeSyntax } from '../sql/syntax/parser.ts'
 import { integer, joined, literal, sql, type Sql } from '../duckdb/text/sql.ts'
 

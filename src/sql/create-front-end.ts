@@ -20,7 +20,7 @@ import { asStatementError, planningBudget, PLANNING_CPU_MS } from './planning-li
 import type { SessionContext } from './session.ts'
 import { checkSent, sentBy, warningsOfSetting, withoutPower } from './session/sent-properties.ts'
 import { propertyValue } from './session/session-properties.ts'
-import type { QualifiedName } from './syntax/ast.ts'
+import type { QualifiedName } from './syntax/ast-node.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type {
   DescribeInput,

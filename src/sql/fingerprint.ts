@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { ParsedStatement, ValidStatement } from './parsed-statement.ts'
-import type { Expression, InPredicate, QualifiedName } from './syntax/ast.ts'
+import type { Expression, InPredicate } from './syntax/ast.ts'
+import type { QualifiedName } from './syntax/ast-node.ts'
 import type { With } from './syntax/ast-query.ts'
 import { namesOfTables } from './syntax/names-of-tables.ts'
 import { printAnyExpression, printOperand } from './syntax/print-expressions.ts'

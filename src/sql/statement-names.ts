@@ -1,4 +1,5 @@
-import type { FunctionCall, Identifier, QualifiedName } from './syntax/ast.ts'
+import type { FunctionCall } from './syntax/ast.ts'
+import type { Identifier, QualifiedName } from './syntax/ast-node.ts'
 import type { TableFunctionInvocation } from './syntax/ast-query.ts'
 import type { Statement } from './syntax/ast-statements.ts'
 import type { ParsedStatement, StatementText } from './parsed-statement.ts'

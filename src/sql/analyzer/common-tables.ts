@@ -1,5 +1,5 @@
 import { propertyValue } from '../session/session-properties.ts'
-import type { Identifier } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import type { Query, SetOperation, Table, With, WithQuery } from '../syntax/ast-query.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { canCoerce } from '../types/coercion.ts'

@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import type { DataType, DataTypeParameter } from '../syntax/ast.ts'
+import type { DataType, DataTypeParameter } from '../syntax/ast-types.ts'
 import { DecimalOutOfRange, resolveTypeName, type TypeArgument } from '../types/type-names.ts'
 import type { SqlType } from '../types/sql-type.ts'
 

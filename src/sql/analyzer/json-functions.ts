@@ -1,7 +1,9 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { parseJsonPath, type JsonPath, PathNotSupported, PathSyntaxError } from '../../duckdb/json-path/json-path.ts'
-import type { DataType, Expression, Node, StringLiteral } from '../syntax/ast.ts'
+import type { Expression, StringLiteral } from '../syntax/ast.ts'
+import type { Node } from '../syntax/ast-node.ts'
+import type { DataType } from '../syntax/ast-types.ts'
 import type {
   JsonArray,
   JsonExists,

@@ -1,4 +1,4 @@
-import type { Identifier } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import type {
   JsonTable,
   JsonTableColumn,

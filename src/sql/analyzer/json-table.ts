@@ -1,6 +1,7 @@
 import { unreachable } from '../../shared/unreachable.ts'
 import type { TableBelow, JsonTableValue, TablePath, TableProgram } from '../../duckdb/scripts/json-table.ts'
-import type { Identifier, StringLiteral } from '../syntax/ast.ts'
+import type { StringLiteral } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import type {
   JsonTable,
   JsonTableColumn,

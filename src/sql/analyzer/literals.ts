@@ -1,5 +1,6 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { GenericLiteral, IntervalField, IntervalLiteral, Literal } from '../syntax/ast.ts'
+import type { GenericLiteral, IntervalLiteral, Literal } from '../syntax/ast.ts'
+import type { IntervalField } from '../syntax/ast-types.ts'
 import {
   BIGINT,
   BOOLEAN,

@@ -1,12 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { resolveSubscript } from '../functions/operators.ts'
-import type {
-  DereferenceExpression,
-  Expression,
-  GroupingOperation,
-  Identifier,
-  SubscriptExpression,
-} from '../syntax/ast.ts'
+import type { DereferenceExpression, Expression, GroupingOperation, SubscriptExpression } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import { qualifiedNameOf } from '../syntax/tree.ts'
 import { BIGINT, INTEGER } from '../types/sql-type.ts'
 import { castTo, columnOf } from './build.ts'

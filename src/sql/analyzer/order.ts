@@ -1,4 +1,5 @@
-import type { Expression, Identifier, LambdaExpression } from '../syntax/ast.ts'
+import type { Expression, LambdaExpression } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import type { FetchFirst, Limit, Offset, OrderBy, Query } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'

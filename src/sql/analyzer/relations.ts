@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import type { Identifier } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import type {
   AliasedRelation,
   Join,

@@ -4,7 +4,7 @@ import type { ConnectorTable, TablePoint } from '../../connectors/spi/connector.
 import { freshnessOf, mayReadStored } from '../../connectors/spi/freshness.ts'
 import type { SessionContext } from '../session.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { QualifiedName } from '../syntax/ast.ts'
+import type { QualifiedName } from '../syntax/ast-node.ts'
 import type { Query, QueryPeriod } from '../syntax/ast-query.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
 import { tablesIn } from '../syntax/names-of-tables.ts'

@@ -1,5 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import type { DataType, Expression } from '../syntax/ast.ts'
+import type { Expression } from '../syntax/ast.ts'
+import type { DataType } from '../syntax/ast-types.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { errorAt, type AnalysisContext } from './context.ts'

@@ -1,5 +1,6 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { Expression, Identifier } from '../syntax/ast.ts'
+import type { Expression } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import type { CompoundStatement, ControlStatement } from '../syntax/ast-routines.ts'
 import { canCoerceUnnamed, commonSuperType } from '../types/coercion.ts'
 import { BOOLEAN, type SqlType } from '../types/sql-type.ts'

@@ -1,5 +1,6 @@
 import type { EngineError } from '../../shared/engine-error.ts'
-import type { Expression, Identifier } from '../syntax/ast.ts'
+import type { Expression } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import type { AllColumns, QuerySpecification } from '../syntax/ast-query.ts'
 import { qualifiedNameOf } from '../syntax/tree.ts'
 import { errorAt, noteRead, type AnalysisContext } from './context.ts'

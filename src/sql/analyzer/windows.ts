@@ -3,14 +3,13 @@ import type {
   Expression,
   FrameBound,
   FunctionCall,
-  Identifier,
   Listagg,
-  Node,
   Window,
   WindowDefinition,
   WindowFrame,
   WindowSpecification,
 } from '../syntax/ast.ts'
+import type { Identifier, Node } from '../syntax/ast-node.ts'
 import type { Span } from '../syntax/span.ts'
 import { isComparable, isDateTime, isInteger, isNumeric, isOrderable, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'

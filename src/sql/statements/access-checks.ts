@@ -1,5 +1,6 @@
 import { shownName } from '../access-control.ts'
-import type { Grant, Privileges, SetAuthorization } from '../syntax/ast-statements.ts'
+import type { Grant, Privileges } from '../syntax/ast-access.ts'
+import type { SetAuthorization } from '../syntax/ast-definitions.ts'
 import { OWNERSHIP, type ObjectChecks } from './object-checks.ts'
 import { findSchema, schemaNamed } from './schema-checks.ts'
 

@@ -2,7 +2,8 @@ import type { TableChange } from '../../connectors/spi/table-writer.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { typeOf } from '../analyzer/data-types.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { QualifiedName } from '../syntax/ast.ts'
+import type { QualifiedName } from '../syntax/ast-node.ts'
+import type { Statement, TruncateTable } from '../syntax/ast-statements.ts'
 import type {
   AddColumn,
   CommentOn,
@@ -14,9 +15,7 @@ import type {
   RenameTable,
   RenameView,
   SetColumnType,
-  Statement,
-  TruncateTable,
-} from '../syntax/ast-statements.ts'
+} from '../syntax/ast-definitions.ts'
 import { duckdbType } from '../types/duckdb-representation.ts'
 import { typeText } from '../types/type-text.ts'
 import {

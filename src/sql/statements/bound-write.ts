@@ -5,7 +5,7 @@ import type { ErrorName } from '../../shared/error-table.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
 import type { BoundStatement, QueryType } from '../front-end.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { QualifiedName } from '../syntax/ast.ts'
+import type { QualifiedName } from '../syntax/ast-node.ts'
 
 export type BoundWrite = Extract<BoundStatement, { kind: 'write' }>
 

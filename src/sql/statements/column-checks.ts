@@ -1,12 +1,12 @@
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
-import type { Identifier } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import type {
   AddColumn,
   DropColumn,
   DropNotNullConstraint,
   RenameColumn,
   SetColumnType,
-} from '../syntax/ast-statements.ts'
+} from '../syntax/ast-definitions.ts'
 import { columnNamed, OWNERSHIP, type Needed, type ObjectChecks } from './object-checks.ts'
 import { checkColumnType, checkStorableName } from './table-checks.ts'
 

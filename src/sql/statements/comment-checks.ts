@@ -1,5 +1,5 @@
 import { shownName } from '../access-control.ts'
-import type { CommentOn } from '../syntax/ast-statements.ts'
+import type { CommentOn } from '../syntax/ast-definitions.ts'
 import { columnNamed, OWNERSHIP, type ObjectChecks } from './object-checks.ts'
 
 const NO_COMMENTS =

@@ -1,4 +1,4 @@
-import type { QualifiedName } from '../syntax/ast.ts'
+import type { QualifiedName } from '../syntax/ast-node.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
 import { printStatement } from '../syntax/printer.ts'
 import { printIdentifier } from '../syntax/print-names.ts'

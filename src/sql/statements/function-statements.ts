@@ -1,8 +1,8 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { errorAt } from '../analyzer/context.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { QualifiedName } from '../syntax/ast.ts'
-import type { CreateFunction, DropFunction } from '../syntax/ast-statements.ts'
+import type { QualifiedName } from '../syntax/ast-node.ts'
+import type { CreateFunction, DropFunction } from '../syntax/ast-definitions.ts'
 import type { AnyNode } from '../syntax/tree.ts'
 import type { SessionEffect } from './session-statements.ts'
 

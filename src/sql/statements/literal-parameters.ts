@@ -1,6 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Expression } from '../syntax/ast.ts'
-import type { CreateMaterializedView, CreateView, Statement, TableExecute } from '../syntax/ast-statements.ts'
+import type { Statement, TableExecute } from '../syntax/ast-statements.ts'
+import type { CreateMaterializedView, CreateView } from '../syntax/ast-definitions.ts'
 import { withNodes, type AnyNode } from '../syntax/tree.ts'
 import { literalValue } from './constant-values.ts'
 

@@ -14,12 +14,8 @@ import type { SessionContext } from '../session.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { IntervalLiteral } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
-import type {
-  CreateMaterializedView,
-  DropMaterializedView,
-  RefreshMaterializedView,
-  Statement,
-} from '../syntax/ast-statements.ts'
+import type { RefreshMaterializedView, Statement } from '../syntax/ast-statements.ts'
+import type { CreateMaterializedView, DropMaterializedView } from '../syntax/ast-definitions.ts'
 import { printStatement } from '../syntax/printer.ts'
 import { duckdbType } from '../types/duckdb-representation.ts'
 import { BIGINT } from '../types/sql-type.ts'

@@ -5,7 +5,7 @@ import { accessOf, shownName, type AccessControl } from '../access-control.ts'
 import { errorAt } from '../analyzer/context.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { Identifier, QualifiedName } from '../syntax/ast.ts'
+import type { Identifier, QualifiedName } from '../syntax/ast-node.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
 import type { AnyNode } from '../syntax/tree.ts'
 

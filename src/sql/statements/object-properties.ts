@@ -1,7 +1,7 @@
 import type { ErrorName } from '../../shared/error-table.ts'
 import { errorAt } from '../analyzer/context.ts'
 import type { StatementInput } from '../statement-input.ts'
-import type { Property } from '../syntax/ast-statements.ts'
+import type { Property } from '../syntax/ast-definitions.ts'
 
 const propertyErrors = {
   schema: 'INVALID_SCHEMA_PROPERTY',

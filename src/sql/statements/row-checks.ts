@@ -1,4 +1,4 @@
-import type { Identifier } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import type { Delete, Insert, Merge, TableExecute, TruncateTable, Update } from '../syntax/ast-statements.ts'
 import { canInsertAll } from '../types/coercion.ts'
 import { parseTypeText } from '../types/type-names.ts'

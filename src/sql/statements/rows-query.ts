@@ -1,4 +1,6 @@
-import type { DataType, Expression, Identifier } from '../syntax/ast.ts'
+import type { Expression } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
+import type { DataType } from '../syntax/ast-types.ts'
 import type { AliasedRelation, Query, SelectItem, Values } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
 import { plainQuery, plainSelect } from './plain-query.ts'

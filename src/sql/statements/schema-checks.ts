@@ -1,5 +1,5 @@
-import type { QualifiedName } from '../syntax/ast.ts'
-import type { RenameSchema } from '../syntax/ast-statements.ts'
+import type { QualifiedName } from '../syntax/ast-node.ts'
+import type { RenameSchema } from '../syntax/ast-definitions.ts'
 import type { ObjectChecks } from './object-checks.ts'
 
 /** Completes the name of a schema from the session. @throws EngineError for a catalog that is missing or not there */

@@ -3,7 +3,8 @@ import { unreachable } from '../../shared/unreachable.ts'
 import { accessDenied, accessOf } from '../access-control.ts'
 import type { SessionChange } from '../front-end.ts'
 import { canonicalZone, zoneOfOffset } from '../../duckdb/time-zones.ts'
-import type { Expression, FunctionCall, Identifier } from '../syntax/ast.ts'
+import type { Expression, FunctionCall } from '../syntax/ast.ts'
+import type { Identifier } from '../syntax/ast-node.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import type {
   SessionStatement,

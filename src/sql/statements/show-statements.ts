@@ -5,7 +5,7 @@ import { PARTITION_KEY, type ConnectorTable } from '../../connectors/spi/connect
 import { qualify, type TableName } from '../analyzer/resolve.ts'
 import { functionFamilies, nameOf } from '../functions/function-table.ts'
 import { parseSignature } from '../functions/signature.ts'
-import type { QualifiedName } from '../syntax/ast.ts'
+import type { QualifiedName } from '../syntax/ast-node.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import type { LikeClause, ShowColumns, ShowFunctions, ShowStatement, ShowTables } from '../syntax/ast-statements.ts'
 import type { AnyNode } from '../syntax/tree.ts'

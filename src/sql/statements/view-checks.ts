@@ -1,13 +1,13 @@
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
 import { shownName } from '../access-control.ts'
 import type { TableName } from '../analyzer/resolve.ts'
-import type { QualifiedName } from '../syntax/ast.ts'
+import type { QualifiedName } from '../syntax/ast-node.ts'
 import type {
   CreateMaterializedView,
   CreateView,
   RenameMaterializedView,
   RenameView,
-} from '../syntax/ast-statements.ts'
+} from '../syntax/ast-definitions.ts'
 import { kindOf, ObjectChecks, OWNERSHIP, titled } from './object-checks.ts'
 import { checkQueryColumns, newNameOf, type QueryColumns } from './table-checks.ts'
 

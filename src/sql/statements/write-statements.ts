@@ -7,6 +7,7 @@ import { boundRows, resultColumn } from '../bound-rows.ts'
 import { lineageOf } from '../analyzer/lineage.ts'
 import type { StringLiteral } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
+import type { Insert, Statement } from '../syntax/ast-statements.ts'
 import type {
   CreateSchema,
   CreateTable,
@@ -15,9 +16,7 @@ import type {
   DropSchema,
   DropTable,
   DropView,
-  Insert,
-  Statement,
-} from '../syntax/ast-statements.ts'
+} from '../syntax/ast-definitions.ts'
 import { printStatement } from '../syntax/printer.ts'
 import { duckdbType } from '../types/duckdb-representation.ts'
 import { BIGINT } from '../types/sql-type.ts'

@@ -1,4 +1,6 @@
-import type { DataType, Expression, Identifier, Node, StringLiteral } from './ast.ts'
+import type { Expression, StringLiteral } from './ast.ts'
+import type { Identifier, Node } from './ast-node.ts'
+import type { DataType } from './ast-types.ts'
 
 export type JsonFormat = 'JSON' | 'UTF8' | 'UTF16' | 'UTF32'
 

@@ -1,5 +1,6 @@
 import type { OrderBy, Relation } from './ast-query.ts'
-import type { Expression, Identifier, Node } from './ast.ts'
+import type { Expression } from './ast.ts'
+import type { Identifier, Node } from './ast-node.ts'
 
 export interface PatternRecognitionRelation extends Node<'PatternRecognitionRelation'> {
   readonly input: Relation

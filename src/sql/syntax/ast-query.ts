@@ -1,16 +1,9 @@
 import type { JsonTable } from './ast-json.ts'
 import type { PatternRecognitionRelation } from './ast-patterns.ts'
 import type { FunctionSpecification } from './ast-routines.ts'
-import type {
-  DataType,
-  Expression,
-  Identifier,
-  LongLiteral,
-  Node,
-  Parameter,
-  QualifiedName,
-  WindowDefinition,
-} from './ast.ts'
+import type { Expression, LongLiteral, Parameter, WindowDefinition } from './ast.ts'
+import type { Identifier, Node, QualifiedName } from './ast-node.ts'
+import type { DataType } from './ast-types.ts'
 
 /**
  * `WITH … body ORDER BY … OFFSET … LIMIT …`. Unlike in Trino, the last three stay here if the body is a

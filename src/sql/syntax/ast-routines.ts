@@ -1,4 +1,6 @@
-import type { DataType, Expression, Identifier, Node, QualifiedName, StringLiteral } from './ast.ts'
+import type { Expression, StringLiteral } from './ast.ts'
+import type { Identifier, Node, QualifiedName } from './ast-node.ts'
+import type { DataType } from './ast-types.ts'
 
 export interface FunctionSpecification extends Node<'FunctionSpecification'> {
   readonly name: QualifiedName

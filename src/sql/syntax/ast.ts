@@ -1,73 +1,12 @@
-import type { Span } from './span.ts'
 import type { JsonArray, JsonExists, JsonObject, JsonQuery, JsonValueCall } from './ast-json.ts'
 import type { MeasureDefinition, RowPattern, SkipTo, SubsetDefinition, VariableDefinition } from './ast-patterns.ts'
 import type { OrderBy, Query } from './ast-query.ts'
+import type { IntervalField, DataType } from './ast-types.ts'
+import type { Node, QualifiedName, Identifier } from './ast-node.ts'
 
 // The syntax tree of a statement, modeled after Trino's io.trino.sql.tree: the same names and structure (AND/OR
 // flattened into terms, `IS NOT DISTINCT FROM` a NotExpression, `FROM a, b` an IMPLICIT join …). Differences are noted
-// at the node. Statements other than queries are in ast-statements.ts.
-
-/** The base of all nodes: kind and position. Nodes are plain data: they survive JSON and structuredClone. */
-export interface Node<Kind extends string> {
-  readonly kind: Kind
-  readonly span: Span
-}
-
-/** A name as written, without its quotes. Names are compared case-insensitively, quoted or not. */
-export interface Identifier extends Node<'Identifier'> {
-  readonly value: string
-  readonly quoted: boolean
-}
-
-export interface QualifiedName extends Node<'QualifiedName'> {
-  readonly parts: readonly Identifier[]
-}
-
-// ---- Types
-
-export type DataType = GenericDataType | RowDataType | IntervalDataType | DateTimeDataType
-
-/** `varchar(10)`, `array(bigint)`, `map(varchar, bigint)`, `double precision` (named `double`) … */
-export interface GenericDataType extends Node<'GenericDataType'> {
-  readonly name: Identifier
-  readonly arguments: readonly DataTypeParameter[]
-}
-
-export type DataTypeParameter = NumericParameter | TypeParameter
-
-/** Digits without separators: `varchar(1_0)` has `10`. */
-export interface NumericParameter extends Node<'NumericParameter'> {
-  readonly value: string
-}
-
-export interface TypeParameter extends Node<'TypeParameter'> {
-  readonly type: DataType
-}
-
-export interface RowDataType extends Node<'RowDataType'> {
-  readonly fields: readonly RowDataTypeField[]
-}
-
-export interface RowDataTypeField extends Node<'RowDataTypeField'> {
-  readonly name: Identifier | undefined
-  readonly type: DataType
-}
-
-export type IntervalField = 'YEAR' | 'MONTH' | 'DAY' | 'HOUR' | 'MINUTE' | 'SECOND'
-
-/** `interval year to month`. The analyzer accepts only YEAR TO MONTH and DAY TO SECOND, as Trino does. */
-export interface IntervalDataType extends Node<'IntervalDataType'> {
-  readonly from: IntervalField
-  readonly to: IntervalField
-}
-
-export interface DateTimeDataType extends Node<'DateTimeDataType'> {
-  readonly type: 'TIME' | 'TIMESTAMP'
-  readonly withTimeZone: boolean
-  readonly precision: DataTypeParameter | undefined
-}
-
-// ---- Expressions
+// at the node. This file has the expressions; ast-query.ts has queries, ast-statements.ts all other statements.
 
 export type Expression =
   | Literal
@@ -422,6 +361,7 @@ export const extractFields = [
   'TIMEZONE_MINUTE',
   'TIMEZONE_HOUR',
 ] as const
+
 export type ExtractField = (typeof extractFields)[number]
 
 export interface Extract extends Node<'Extract'> {
@@ -454,8 +394,11 @@ export interface LocalTimestampCall extends Node<'LocalTimestamp'> {
 }
 
 export interface CurrentCatalog extends Node<'CurrentCatalog'> {}
+
 export interface CurrentSchema extends Node<'CurrentSchema'> {}
+
 export interface CurrentPath extends Node<'CurrentPath'> {}
+
 export interface CurrentUser extends Node<'CurrentUser'> {}
 
 /** `GROUPING(a, t.b)` */

@@ -1,5 +1,5 @@
 import { tick } from '../../shared/cpu-budget.ts'
-import type { QualifiedName } from './ast.ts'
+import type { QualifiedName } from './ast-node.ts'
 import type { Query, Table } from './ast-query.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 

@@ -1,5 +1,6 @@
-import type { Identifier } from './ast.ts'
-import type { GrantObject, Grantor, Principal, Statement } from './ast-statements.ts'
+import type { Identifier } from './ast-node.ts'
+import type { Statement } from './ast-statements.ts'
+import type { GrantObject, Grantor, Principal } from './ast-access.ts'
 import { parseIdentifier, parseOptionalCatalog, parseQualifiedName } from './parse-names.ts'
 import type { TokenCursor } from './token-cursor.ts'
 

@@ -1,5 +1,6 @@
-import type { QualifiedName } from './ast.ts'
-import type { ColumnPosition, SetProperties, Statement } from './ast-statements.ts'
+import type { QualifiedName } from './ast-node.ts'
+import type { Statement } from './ast-statements.ts'
+import type { ColumnPosition, SetProperties } from './ast-definitions.ts'
 import { parsePrincipal } from './parse-access.ts'
 import { parseCallArguments, parseProperties } from './parse-data.ts'
 import { parseColumnDefinition } from './parse-definitions.ts'

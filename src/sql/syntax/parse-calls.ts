@@ -1,12 +1,5 @@
-import type {
-  Expression,
-  FunctionCall,
-  Listagg,
-  ListaggOverflow,
-  ProcessingMode,
-  QualifiedName,
-  Window,
-} from './ast.ts'
+import type { Expression, FunctionCall, Listagg, ListaggOverflow, ProcessingMode, Window } from './ast.ts'
+import type { QualifiedName } from './ast-node.ts'
 import type { OrderBy } from './ast-query.ts'
 import { parseIdentifier, parseOptionalString, parseQualifiedName, parseString } from './parse-names.ts'
 import { isOver, parseOptionalOrderBy, parseOrderBy, parseOver } from './parse-windows.ts'

@@ -1,5 +1,6 @@
-import type { Identifier } from './ast.ts'
-import type { CallArgument, MergeCase, Property, Statement, UpdateAssignment } from './ast-statements.ts'
+import type { Identifier } from './ast-node.ts'
+import type { CallArgument, MergeCase, Statement, UpdateAssignment } from './ast-statements.ts'
+import type { Property } from './ast-definitions.ts'
 import { parseExpression } from './parse-expressions.ts'
 import { parseColumnAliases, parseIdentifier, parseQualifiedName } from './parse-names.ts'
 import { parseRootQuery } from './parse-query.ts'

@@ -13,7 +13,7 @@ import type {
   JsonValueCall,
   JsonValueBehavior,
 } from './ast-json.ts'
-import type { DataType } from './ast.ts'
+import type { DataType } from './ast-types.ts'
 import { parseIdentifier, parseString } from './parse-names.ts'
 import { parseType } from './parse-types.ts'
 import type { TokenCursor } from './token-cursor.ts'

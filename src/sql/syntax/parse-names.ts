@@ -1,5 +1,6 @@
 import { isStorableName } from '../../shared/stored-name.ts'
-import type { Identifier, QualifiedName, StringLiteral } from './ast.ts'
+import type { StringLiteral } from './ast.ts'
+import type { Identifier, QualifiedName } from './ast-node.ts'
 import { syntaxLimits } from './limits.ts'
 import type { TokenCursor } from './token-cursor.ts'
 

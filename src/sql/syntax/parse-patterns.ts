@@ -1,4 +1,4 @@
-import type { Identifier } from './ast.ts'
+import type { Identifier } from './ast-node.ts'
 import type {
   MeasureDefinition,
   PatternQuantifier,

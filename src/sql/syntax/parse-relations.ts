@@ -1,4 +1,5 @@
-import type { Expression, Identifier, QualifiedName } from './ast.ts'
+import type { Expression } from './ast.ts'
+import type { Identifier, QualifiedName } from './ast-node.ts'
 import type { PatternRecognitionRelation } from './ast-patterns.ts'
 import type { Join, JoinCriteria, QueryPeriod, Relation, Table } from './ast-query.ts'
 import { isRowCount } from './parse-literals.ts'

@@ -1,4 +1,5 @@
-import type { Expression, Identifier, StringLiteral } from './ast.ts'
+import type { Expression, StringLiteral } from './ast.ts'
+import type { Identifier } from './ast-node.ts'
 import type {
   Execute,
   ExecuteImmediate,

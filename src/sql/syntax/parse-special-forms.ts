@@ -6,10 +6,10 @@ import {
   type GroupingOperation,
   type LambdaExpression,
   type Normalize,
-  type Identifier,
   type Trim,
   type WhenClause,
 } from './ast.ts'
+import type { Identifier } from './ast-node.ts'
 import { parseIdentifier, parseQualifiedName } from './parse-names.ts'
 import { parseType } from './parse-types.ts'
 import type { TokenCursor } from './token-cursor.ts'

@@ -1,4 +1,4 @@
-import type { Identifier, QualifiedName } from './ast.ts'
+import type { Identifier, QualifiedName } from './ast-node.ts'
 import type {
   DescriptorField,
   Relation,

@@ -1,4 +1,5 @@
-import type { DataType, DataTypeParameter, Identifier, IntervalField, RowDataTypeField } from './ast.ts'
+import type { Identifier } from './ast-node.ts'
+import type { DataType, DataTypeParameter, IntervalField, RowDataTypeField } from './ast-types.ts'
 import { parseIdentifier } from './parse-names.ts'
 import type { TokenCursor } from './token-cursor.ts'
 

@@ -1,5 +1,6 @@
 import type { ErrorLocation } from '../../shared/engine-error.ts'
-import type { DataType, Expression } from './ast.ts'
+import type { Expression } from './ast.ts'
+import type { DataType } from './ast-types.ts'
 import type { Statement } from './ast-statements.ts'
 import { parseExpression as expression, parsePrimary, parseValueExpression } from './parse-expressions.ts'
 import { parseQuery } from './parse-query.ts'

@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { DefinitionStatement } from './ast-statements.ts'
+import type { DefinitionStatement } from './ast-definitions.ts'
 import { ifExists, ifNotExists, printColumn, printPrincipal, printPropertyList } from './print-clauses.ts'
 import { printIdentifier, printQualifiedName, printType } from './print-names.ts'
 import { phrase, type Printer } from './printing.ts'

@@ -1,5 +1,6 @@
 import type { StringLiteral } from './ast.ts'
-import type { ColumnDefinition, Principal, Property } from './ast-statements.ts'
+import type { Principal } from './ast-access.ts'
+import type { ColumnDefinition, Property } from './ast-definitions.ts'
 import { printIdentifier, printQualifiedName, printString, printType } from './print-names.ts'
 import { phrase, type Printer } from './printing.ts'
 

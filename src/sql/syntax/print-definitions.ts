@@ -1,5 +1,6 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { DefinitionStatement, SaveMode, Statement, TableElement } from './ast-statements.ts'
+import type { Statement } from './ast-statements.ts'
+import type { DefinitionStatement, SaveMode, TableElement } from './ast-definitions.ts'
 import { printAlteration } from './print-alterations.ts'
 import { ifExists, ifNotExists, printColumn, printComment, printPrincipal, printProperties } from './print-clauses.ts'
 import { printInterval } from './print-expressions.ts'

@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { DataType } from './ast.ts'
+import type { DataType } from './ast-types.ts'
 import type {
   JsonArray,
   JsonExists,

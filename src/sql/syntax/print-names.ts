@@ -1,5 +1,7 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { DataType, DataTypeParameter, Identifier, QualifiedName, StringLiteral } from './ast.ts'
+import type { StringLiteral } from './ast.ts'
+import type { Identifier, QualifiedName } from './ast-node.ts'
+import type { DataType, DataTypeParameter } from './ast-types.ts'
 import { nonReservedWords, reservedWords } from './keywords.ts'
 
 const plainName = /^[A-Za-z_][A-Za-z0-9_]*$/

@@ -1,14 +1,9 @@
 import { unreachable } from '../../shared/unreachable.ts'
 import type {
-  AccessStatement,
   DataStatement,
   ExplainOption,
-  Grantor,
-  GrantObject,
   LikeClause,
   MergeCase,
-  Principal,
-  Privileges,
   SessionStatement,
   ShowStatement,
   Statement,
@@ -16,6 +11,7 @@ import type {
   UpdateAssignment,
   CallArgument,
 } from './ast-statements.ts'
+import type { AccessStatement, Grantor, GrantObject, Principal, Privileges } from './ast-access.ts'
 import type { Expression } from './ast.ts'
 import { printProperties } from './print-clauses.ts'
 import { isDefinition, printDefinition } from './print-definitions.ts'

@@ -1,4 +1,5 @@
-import type { DataType, Expression } from './ast.ts'
+import type { Expression } from './ast.ts'
+import type { DataType } from './ast-types.ts'
 import type { Statement } from './ast-statements.ts'
 import { printAnyExpression } from './print-expressions.ts'
 import { printQualifiedName, printType as type } from './print-names.ts'

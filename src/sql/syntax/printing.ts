@@ -1,4 +1,5 @@
-import type { Expression, QualifiedName } from './ast.ts'
+import type { Expression } from './ast.ts'
+import type { QualifiedName } from './ast-node.ts'
 import type { Query } from './ast-query.ts'
 import type { Statement } from './ast-statements.ts'
 

@@ -1,12 +1,6 @@
-import type {
-  Cast,
-  Expression,
-  FunctionCall,
-  GenericLiteral,
-  Identifier,
-  QualifiedName,
-  RowDataTypeField,
-} from './ast.ts'
+import type { Cast, Expression, FunctionCall, GenericLiteral } from './ast.ts'
+import type { Identifier, QualifiedName } from './ast-node.ts'
+import type { RowDataTypeField } from './ast-types.ts'
 import type { JsonTable, JsonTableColumn } from './ast-json.ts'
 import type { Query, QueryBody, SelectItem } from './ast-query.ts'
 import type { FunctionSpecification } from './ast-routines.ts'

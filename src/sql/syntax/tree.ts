@@ -1,5 +1,6 @@
 import { tick } from '../../shared/cpu-budget.ts'
-import type { Expression, Identifier, Node } from './ast.ts'
+import type { Expression } from './ast.ts'
+import type { Identifier, Node } from './ast-node.ts'
 
 /** A syntax node of which only the kind matters. */
 export type AnyNode = Node<string>

@@ -1,5 +1,7 @@
 import fc, { type Arbitrary } from 'fast-check'
-import type { DataType, Expression, Identifier, QualifiedName, StringLiteral } from '../../../src/sql/syntax/ast.ts'
+import type { Expression, StringLiteral } from '../../../src/sql/syntax/ast.ts'
+import type { Identifier, QualifiedName } from '../../../src/sql/syntax/ast-node.ts'
+import type { DataType } from '../../../src/sql/syntax/ast-types.ts'
 import type { Query, QueryBody, Relation } from '../../../src/sql/syntax/ast-query.ts'
 import type { RowPattern } from '../../../src/sql/syntax/ast-patterns.ts'
 import type { Statement } from '../../../src/sql/syntax/ast-statements.ts'
