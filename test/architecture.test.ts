@@ -208,6 +208,7 @@ describe('The imports in src', () => {
     // No file that serves requests of clients.
     ownRead: [
       'coordinator-metrics.ts',
+      'record-duties.ts',
       'start-coordinator.ts',
       'take-over.ts',
       'wire-acts.ts',

@@ -20,7 +20,7 @@ export interface DutyParts {
   readonly rebuilt: Rebuilt | undefined
 }
 
-/** What a writer does for the record beside answering clients. */
+/** The duties of a writer for the record, besides its answers to clients. */
 export interface RecordDuties {
   readonly auditing: Auditing
   readonly publishing: ReturnType<typeof startPublishing>

@@ -219,7 +219,7 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
 /** The collaborators of an entry for clients. */
 interface EntryDeps {
   readonly config: Config
-  /** Those of log-ins first. */
+  /** In the order in which they are tried: log-ins first. */
   readonly authenticators: readonly Authenticator[]
   /** Checks passwords; undefined without the method. */
   readonly passwords: Authenticator | undefined
