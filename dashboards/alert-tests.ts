@@ -546,6 +546,12 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       fires: [{ labels: { instance: 'a', file: 'clusters' } }, { labels: { instance: 'a', file: 'routing-rules' } }],
     },
     {
+      what: 'the prices are refused',
+      series: { 'quipu_files_broken{instance="a",file="prices"}': '1x20' },
+      at: '10m',
+      fires: [{ labels: { instance: 'a', file: 'prices' } }],
+    },
+    {
       what: 'all are in force',
       series: { 'quipu_files_broken{instance="a",file="passwords"}': '0x20' },
       at: '10m',

@@ -4,6 +4,7 @@ import { createMeters, createPendingMeters } from '../../src/telemetry/meters.ts
 import { parseOpenMetrics } from '../support/openmetrics.ts'
 import { metricNames } from '../../src/telemetry/metric-names.ts'
 import { buckets } from '../../src/telemetry/metrics/metric-definition.ts'
+import { SOURCE_NAMES } from '../../src/telemetry/metrics/process-metrics.ts'
 
 const meters = (on: 'coordinator' | 'worker' = 'coordinator') => createMeters({ on, processMetrics: false })
 
@@ -28,6 +29,14 @@ describe('The meters', () => {
     expect(body).toContain('quipu_polls_total{result="other"} 1')
     expect(body).toContain('quipu_label_overflow_total{label="result"} 1')
     expect(body).not.toContain('made up')
+  })
+
+  it('show each file that is read again under its own name', async () => {
+    const one = await meters()
+    for (const file of SOURCE_NAMES) one.set('filesBroken', { file }, 1)
+    const { body } = await one.text()
+    for (const file of SOURCE_NAMES) expect(body).toContain(`quipu_files_broken{file="${file}"} 1`)
+    expect(body).not.toContain('file="other"')
   })
 
   it('add repeated counts, and count the overflow each time', async () => {

@@ -12,22 +12,11 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
+import type { SOURCE_NAMES } from '../../telemetry/metrics/process-metrics.ts'
 import type { KeptTexts } from '../child-life.ts'
 import { textVersion, type TextVersion } from './text-version.ts'
 
-/** The name by which logs and metrics call a file or a server of keys. */
-export type SourceName =
-  | 'rules'
-  | 'resource_groups'
-  | 'session_properties'
-  | 'routing-rules'
-  | 'passwords'
-  | 'groups'
-  | 'user_mapping'
-  | 'token_key'
-  | 'token_keys'
-  | 'clusters'
-  | 'prices'
+type SourceName = (typeof SOURCE_NAMES)[number]
 
 export interface AccessTelemetry {
   readonly logger: Logger

@@ -1,5 +1,20 @@
 import type { MetricDefinition } from './metric-definition.ts'
 
+/** The names by which logs, metrics and the record call files and servers of keys that are read again. */
+export const SOURCE_NAMES = [
+  'rules',
+  'resource_groups',
+  'session_properties',
+  'routing-rules',
+  'passwords',
+  'groups',
+  'user_mapping',
+  'token_key',
+  'token_keys',
+  'clusters',
+  'prices',
+] as const
+
 /** Metrics of both kinds of processes: HTTP, log lines, memory, event loop and build. */
 export const processMetrics = {
   httpRequestDuration: {
@@ -85,19 +100,7 @@ export const processMetrics = {
     on: 'coordinator',
     help: '1 if a changed file could not be loaded and its earlier content stays in force',
     labels: {
-      file: [
-        'rules',
-        'resource_groups',
-        'session_properties',
-        'routing-rules',
-        'passwords',
-        'groups',
-        'user_mapping',
-        'token_key',
-        'token_keys',
-        'clusters',
-        'other',
-      ],
+      file: [...SOURCE_NAMES, 'other'],
     },
   },
   accessDenied: {
