@@ -59,6 +59,8 @@ export interface FollowRequest {
   /** Begin after this id; undefined: begin now. */
   readonly after: string | undefined
   readonly signal: AbortSignal
+  /** Called with the position of the feed when no event has it, such as where the feed begins. */
+  readonly onPosition?: (id: string) => void
   /** Called with the reason each time the connection is lost. */
   readonly onLost?: (error: Error) => void
 }
@@ -85,6 +87,7 @@ export async function* followEvents(request: FollowRequest): AsyncGenerator<Serv
         pauseMs = 100
         id = event.id
         if (event.data !== '') yield event
+        else request.onPosition?.(id)
       }
       // The server ended the connection: it drains, and its successor continues.
     } catch (error) {

@@ -43,6 +43,7 @@ export async function followFinished(server: CalledServer, queue: MirrorQueue, o
     },
     after: options.after,
     signal: options.signal,
+    onPosition: (id) => queue.reach(id),
     onLost: options.onLost,
   })
   for await (const { id, data } of events) {

@@ -3,7 +3,7 @@ import type { QuerySession } from '../coordinator/query/stream/events.ts'
 import { clientApp } from '../readmodels/queries/client-app.ts'
 import { DigestComparison } from '../replay/digest-comparison.ts'
 import { differentIn } from '../replay/bad-verdicts.ts'
-import { isMeantSource, readDigest } from '../replay/replay-source.ts'
+import { isMeantSource, readDigest, readSnapshots } from '../replay/replay-source.ts'
 import { MirrorQueue, type ShadowPosition } from '../replay/shadow/mirror-queue.ts'
 import { RateLimit } from '../replay/shadow/rate-limit.ts'
 import { shadow } from '../replay/shadow/shadow.ts'
@@ -108,8 +108,12 @@ async function mirror(
   const closing = new AbortController()
   const ending = AbortSignal.any([closing.signal, stopping])
   setMaxListeners(0, closing.signal, ending)
-  const { own, here } = withOwnRuns(createReplayServer(from, options, SAME_NAMES, stopping))
   const get = patientGet(getterOf(from, stopping), stopping)
+  const { own, here } = withOwnRuns({
+    ...createReplayServer(from, options, SAME_NAMES, stopping),
+    // A primary that is away for a moment must not look as if its tables had not changed.
+    snapshots: (queryId) => readSnapshots(get, queryId),
+  })
   const baseline = options.baselineRate > 0 ? new RateLimit(options.baselineRate) : undefined
   const timer = options.durationMs === undefined ? undefined : setTimeout(() => closing.abort(), options.durationMs)
   const following = followFinished(from, queue, {

@@ -49,7 +49,7 @@ export async function replayStatement(statement: RecordedStatement, sides: Repla
       const speed = sides.repeat > 0 ? await timed(statement, sides) : undefined
       return { verdict: { verdict }, ...shown, ...(speed && { speed }), examples: [] }
     }
-    const verdict = await verdictOfDifference(statement, comparison.difference, here, sides)
+    const verdict = await verdictOfDifference(statement, comparison.difference, { here, there }, sides)
     return { verdict, ...shown, examples: comparison.examples }
   } finally {
     await Promise.all([here.drop(), there.drop()])
@@ -192,19 +192,40 @@ function verdictOfFailures(here: Ran, there: Ran): ReplayVerdict {
 async function verdictOfDifference(
   statement: RecordedStatement,
   difference: Difference,
-  first: Ended,
+  runs: { readonly here: Ended; readonly there: Ended },
   sides: ReplaySides,
 ): Promise<ReplayVerdict> {
-  if (difference.kind === 'columns') return { verdict: 'DIFFERENT', difference }
-  const chance = await chanceOf(statement, first, sides)
-  if (!chance && sides.live) {
-    const after = await sides.here.snapshots(first.queryId)
-    // A snapshot that the baseline does not report says nothing.
-    const tables = movedSince(statement.snapshots, after).filter((table) => after.has(table))
-    if (tables.length > 0) return { verdict: 'DATA_MOVED', tables: [...tables], difference }
-  }
+  const chance = difference.kind === 'columns' ? undefined : await chanceOf(statement, runs.here, sides)
   if (chance?.kind === 'moved') return { verdict: 'DATA_MOVED', tables: [...chance.tables], difference }
-  return chance ? { verdict: 'NON_DETERMINISTIC', chance, difference } : { verdict: 'DIFFERENT', difference }
+  if (chance) return { verdict: 'NON_DETERMINISTIC', chance, difference }
+  const tables = sides.live ? await movedSinceRecord(statement, runs, sides) : []
+  return tables.length > 0
+    ? { verdict: 'DATA_MOVED', tables: [...tables], difference }
+    : { verdict: 'DIFFERENT', difference }
+}
+
+/**
+ * The tables that changed between the recorded query and the compared runs, so that the two runs may have read different
+ * rows. A table of which both runs read the same snapshot is left out: no two tables have a snapshot in common, so both
+ * servers read the same rows.
+ */
+async function movedSinceRecord(
+  statement: RecordedStatement,
+  runs: { readonly here: Ended; readonly there: Ended },
+  { here, there, catalogs }: ReplaySides,
+): Promise<readonly string[]> {
+  const after = await here.snapshots(runs.here.queryId)
+  // A snapshot that the baseline does not report says nothing.
+  const moved = movedSince(statement.snapshots, after).filter((table) => after.has(table))
+  if (moved.length === 0) return []
+  const other = await there.snapshots(runs.there.queryId)
+  return moved.filter((table) => other.get(nameThere(table, catalogs)) !== after.get(table))
+}
+
+/** The name `catalog.schema.table` of a table on the other server. */
+function nameThere(table: string, catalogs: CatalogMap): string {
+  const [catalog = '', ...rest] = table.split('.')
+  return [catalogs.get(catalog) ?? catalog, ...rest].join('.')
 }
 
 /**

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { replayLineSchema, type ReplayLine } from '../../src/replay/replay-line.ts'
 import { startFakeTrino, type FakeTrino } from '../support/fake-trino.ts'
 import { openFeed } from '../support/feed-client.ts'
-import { waitUntil } from '../support/quipu-process.ts'
+import { processesOf, waitUntil } from '../support/quipu-process.ts'
 import { repository } from '../support/repository.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { raw, run, trinoHeaders } from '../support/statement-client.ts'
@@ -69,6 +69,10 @@ function startShadow(to: string, name: string, ...more: readonly string[]) {
       })
     },
   }
+}
+
+function readIfThere(path: string): string {
+  return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
 
 /** The id of the last event so far, from which a shadow can begin. */
@@ -207,6 +211,64 @@ describe('quipu shadow', () => {
     })
     expect(stdout).toMatch(/^SAME +8$/m)
     expect(stdout).toMatch(/^finished +8$/m)
+  })
+
+  it('continues after a kill -9 before any query finished, and misses none', async () => {
+    const killed = startShadow(second.url, 'early', '--rate', '50/s')
+    await waitUntil('the position is saved', () => /"after":/.test(readIfThere(`${killed.file}.position`)))
+    killed.kill('SIGKILL')
+    await killed.end
+    const { id } = await run(primary.url, 'SELECT 41 FROM same', headers)
+    const again = startShadow(second.url, 'early', '--rate', '50/s')
+    await again.received([id])
+    again.kill('SIGTERM')
+    expect((await again.end).stdout).toMatch(/^finished +1$/m)
+  })
+
+  it('counts each query once while the primary is killed with kill -9, and reports what it lost', async () => {
+    const shadow = startShadow(second.url, 'restarted', '--rate', '4/s', '--after', await now())
+    const ids: string[] = []
+    const post = async (from: number, count: number): Promise<void> => {
+      for (let i = from; i < from + count; i++) ids.push((await run(primary.url, `SELECT ${i} FROM same`, headers)).id)
+    }
+    // The rate lets further statements wait, so the primary dies while some are mirrored.
+    await post(100, 8)
+    await shadow.received(ids.slice(0, 1))
+    const [coordinator] = processesOf(primary.data).children
+    // The statement ends or fails with the coordinator. It counts only if the log has its end.
+    const broken = post(200, 1).catch(() => {})
+    process.kill(coordinator!, 'SIGKILL')
+    await waitUntil('another coordinator serves', async () => {
+      const [next] = processesOf(primary.data).children
+      return next !== coordinator && (await raw(`${primary.url}/v1/info`).catch(() => undefined))?.status === 200
+    })
+    await broken
+    await post(300, 4)
+    const finished = async (): Promise<string[]> => {
+      const { rows } = await run(
+        primary.url,
+        `SELECT query_id FROM system.history.queries WHERE state = 'FINISHED' AND source = 'test'
+           AND (query LIKE 'SELECT 1__ FROM same' OR query LIKE 'SELECT 2__ FROM same' OR query LIKE 'SELECT 3__ FROM same')`,
+        trinoHeaders,
+      )
+      return rows.map(([id]) => String(id)).toSorted()
+    }
+    const recorded = await finished()
+    await shadow.received(recorded)
+    shadow.kill('SIGTERM')
+    const { code, stdout, stderr } = await shadow.end
+    const lines = shadow.lines()
+    const found = lines.map(({ queryId }) => queryId)
+    expect({ code, found }).toEqual({ code: 0, found: expect.arrayContaining(recorded) as unknown })
+    expect(new Set(found).size).toBe(found.length)
+    expect(lines.filter(({ user, verdict }) => user === 'ann' && !['SAME', 'UNCONFIRMED'].includes(verdict))).toEqual(
+      [],
+    )
+    const countOf = (name: string): number => Number(new RegExp(`^${name} +(\\d+)$`, 'm').exec(stdout)?.[1])
+    // Every finished query has one verdict or is counted. The query of the history may still be open.
+    expect(countOf('finished')).toBe(found.length + countOf('ignored') + countOf('left'))
+    expect(countOf('dropped')).toBe(0)
+    expect(stderr).toContain('; trying again\n')
   })
 
   it('waits for a second server that is away, and passes the session on to a Trino', async () => {

@@ -35,8 +35,12 @@ const statement = (sql: string): RecordedStatement => ({
 interface Said {
   readonly rows?: string
   readonly error?: string
-  /** The snapshot of table `c.s.t`. */
+  /** The snapshot of `table`. */
   readonly snapshot?: string
+  /** @default c.s.t */
+  readonly table?: string
+  /** The names of the columns, of type bigint. @default a */
+  readonly columns?: readonly string[]
   /** The sum, then optionally a dash and the chain. */
   readonly digest?: string
 }
@@ -57,18 +61,18 @@ function serverOf(...answers: readonly Said[]): ReplayServer & { readonly asked:
       const answer = answers[Math.min(asked.length, answers.length - 1)]!
       asked.push(sql)
       said.set(queryId, answer)
-      const { rows = '[]', error } = answer
+      const { rows = '[]', error, columns = ['a'] } = answer
       yield {
         queryId,
         text: `{"data":${rows}}`,
-        columns: error === undefined ? [{ name: 'a', type: 'bigint' }] : undefined,
+        columns: error === undefined ? columns.map((name) => ({ name, type: 'bigint' })) : undefined,
         hasRows: rows !== '[]',
         error: error === undefined ? undefined : { name: error, message: 'no' },
       }
     },
     snapshots: (queryId) => {
-      const { snapshot } = said.get(queryId)!
-      return Promise.resolve(new Map(snapshot === undefined ? [] : [['c.s.t', snapshot]]))
+      const { snapshot, table = 'c.s.t' } = said.get(queryId)!
+      return Promise.resolve(new Map(snapshot === undefined ? [] : [[table, snapshot]]))
     },
     digest: (queryId) => Promise.resolve(reported(said.get(queryId)!.digest)),
   }
@@ -223,7 +227,7 @@ describe('Digests of a replayed statement', () => {
 
 describe('A statement of a live baseline', () => {
   const mirrored = async (
-    { sql = 'SELECT a FROM t', recorded = '1', snapshots = {}, mayRun = false },
+    { sql = 'SELECT a FROM t', recorded = '1', snapshots = {}, mayRun = false, catalogs = new Map<string, string>() },
     there: ReturnType<typeof serverOf>,
     here = serverOf({ rows: '[[1]]', snapshot: 'v1' }),
   ) => {
@@ -234,7 +238,7 @@ describe('A statement of a live baseline', () => {
         there,
         scratch,
         signal: new AbortController().signal,
-        catalogs: new Map(),
+        catalogs,
         repeat: 0,
         digests: new DigestComparison(() => Promise.resolve(reported(recorded))),
         live: { mayRun: () => mayRun },
@@ -286,6 +290,24 @@ describe('A statement of a live baseline', () => {
     expect(unknown).toMatchObject({ verdict: 'DIFFERENT' })
     const still = await mirrored({ snapshots: { 'c.s.t': 'v1' }, mayRun: true }, there)
     expect(still).toMatchObject({ verdict: 'DIFFERENT' })
+  })
+
+  it('is DIFFERENT if both servers read the same snapshot, although the tables changed since the record', async () => {
+    const there = serverOf({ rows: '[[2]]', digest: '2', snapshot: 'v1' })
+    expect(await mirrored({ snapshots: { 'c.s.t': 'v0' }, mayRun: true }, there)).toMatchObject({
+      verdict: 'DIFFERENT',
+    })
+    const renamed = serverOf({ rows: '[[2]]', digest: '2', snapshot: 'v1', table: 'other.s.t' })
+    const asOther = { snapshots: { 'c.s.t': 'v0' }, mayRun: true, catalogs: new Map([['c', 'other']]) }
+    expect(await mirrored(asOther, renamed)).toMatchObject({ verdict: 'DIFFERENT' })
+  })
+
+  it('is DATA_MOVED if columns differ and the tables changed since the record', async () => {
+    const there = serverOf({ rows: '[[2]]', digest: '2', columns: ['a', 'b'] })
+    const moved = await mirrored({ snapshots: { 'c.s.t': 'v0' }, mayRun: true }, there)
+    expect(moved).toMatchObject({ verdict: 'DATA_MOVED', difference: { kind: 'columns' } })
+    const still = await mirrored({ snapshots: { 'c.s.t': 'v1' }, mayRun: true }, there)
+    expect(still).toMatchObject({ verdict: 'DIFFERENT', difference: { kind: 'columns' } })
   })
 
   it('is SAME if both servers now give the same rows', async () => {

@@ -73,6 +73,11 @@ export class MirrorQueue {
     }
   }
 
+  /** Stores that the log has no further finished query up to an event. @param after the id of the event */
+  reach(after: string): void {
+    this.#after = after
+  }
+
   /** The next query; it stays open until `settle`. @returns undefined once the signal aborts */
   async take(signal: AbortSignal): Promise<FinishedQuery | undefined> {
     while (!signal.aborted) {
