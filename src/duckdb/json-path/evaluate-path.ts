@@ -1,13 +1,7 @@
 import { trimmedNumber } from '../blanks.ts'
 import { javaDouble } from '../scripts/double-text.ts'
-import {
-  isArray,
-  isContainer,
-  isJsonNumber,
-  isJsonObject,
-  isWholeNumber,
-  type JsonValue,
-} from '../scripts/json-document.ts'
+import { isWholeNumber } from '../scripts/write-json.ts'
+import { isArray, isContainer, isJsonNumber, isJsonObject, type JsonValue } from '../scripts/json-value.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { JsonPath, PathNode, PathPredicate, Subscript } from './json-path.ts'
 import { Signal } from '../../shared/quipu-error.ts'

@@ -1,14 +1,8 @@
 import { trimmedNumber } from '../blanks.ts'
 import { sqlDouble } from './double-text.ts'
-import {
-  isArray,
-  isContainer,
-  isJsonNumber,
-  isJsonObject,
-  JsonReader,
-  writeJson,
-  type JsonValue,
-} from './json-document.ts'
+import { JsonReader } from './json-reader.ts'
+import { writeJson } from './write-json.ts'
+import { isArray, isContainer, isJsonNumber, isJsonObject, type JsonValue } from './json-value.ts'
 import { invalidCast, SqlFailure } from './scalar-function.ts'
 
 /** A type as casts-json.ts describes it: a name, or a list that begins with a name. */

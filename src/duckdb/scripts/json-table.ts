@@ -1,4 +1,4 @@
-import type { JsonValue } from './json-document.ts'
+import type { JsonValue } from './json-value.ts'
 import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
 import { documentFrom, documentOf, itemsAt, scalarOf, variablesOf, type Variables } from './sql-json.ts'
 

@@ -21,7 +21,7 @@ import {
   SURROGATE,
   AFTER_SURROGATES,
 } from './json-characters.ts'
-import { JAVA_FRACTION } from './json-document.ts'
+import { JAVA_FRACTION } from './write-json.ts'
 
 /** Deeper nesting is not usual. */
 const DEEP = 200

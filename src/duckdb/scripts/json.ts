@@ -1,16 +1,6 @@
-import {
-  canonicalNumber,
-  isContainer,
-  isJsonNumber,
-  isWholeNumber,
-  JsonReader,
-  JsonSyntaxError,
-  quoteJson,
-  quoteJsonPlain,
-  wholeCharacters,
-  writeJson,
-  type JsonValue,
-} from './json-document.ts'
+import { JsonReader, JsonSyntaxError } from './json-reader.ts'
+import { canonicalNumber, isWholeNumber, quoteJson, quoteJsonPlain, wholeCharacters, writeJson } from './write-json.ts'
+import { isContainer, isJsonNumber, type JsonValue } from './json-value.ts'
 import { castJson, jsonText } from './json-cast.ts'
 import { tidied } from './json-tidy.ts'
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'

@@ -1,16 +1,9 @@
 import { evaluatePath, isTooBig, PathEvaluationError } from '../json-path/evaluate-path.ts'
 import { parseJsonPath, type JsonPath } from '../json-path/json-path.ts'
 import { sqlDouble } from './double-text.ts'
-import {
-  isContainer,
-  isJsonNumber,
-  isWholeNumber,
-  JsonReader,
-  JsonSyntaxError,
-  quoteJson,
-  writeJson,
-  type JsonValue,
-} from './json-document.ts'
+import { JsonReader, JsonSyntaxError } from './json-reader.ts'
+import { isWholeNumber, quoteJson, writeJson } from './write-json.ts'
+import { isContainer, isJsonNumber, type JsonValue } from './json-value.ts'
 import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 

@@ -7,40 +7,52 @@ import { renderBetween, renderComparison, renderIn, resolveNegation } from '../f
 import type { RenderArgument } from '../functions/rendering.ts'
 import { bindName } from '../functions/fill-template.ts'
 import { duckdbType, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
-import { BOOLEAN, isInteger, isNumeric, sameType } from '../types/sql-type.ts'
+import { BOOLEAN, sameType } from '../types/sql-type.ts'
 import type {
-  BetweenExpr,
   CallExpr,
   ColumnId,
   CompareExpr,
   Expr,
   InListExpr,
-  LambdaArgumentExpr,
   LambdaExpr,
   LetExpr,
   OperatorExpr,
   Routine,
-  Subquery,
 } from '../analyzer/tree.ts'
 import { renderedConstant, renderConstant } from './constants.ts'
 import { renderLike } from './like.ts'
 import { renderLiterals } from './literal-array.ts'
 import { asInList } from '../analyzer/literal-arrays.ts'
 import { joinedByEquality } from '../analyzer/subqueries.ts'
-import { isVolatile, mapChildren, someExpr, visitColumns } from '../analyzer/walk.ts'
+import { isVolatile, mapChildren, visitColumns } from '../analyzer/walk.ts'
 import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
 import { noteQueryOfRow } from './queries-of-rows.ts'
 import { guarded, guardedKeys, whereHold, type Sides } from './guards.ts'
 import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'
-import { code, EMPTY, joined, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
+import { code, EMPTY, joined, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 import { tried } from '../functions/tried.ts'
+import {
+  continues,
+  isReadingOfText,
+  inTwo,
+  isOfNoRow,
+  isFloat,
+  concatenated,
+  isConcat,
+  isLongChain,
+  isFinite,
+} from './expression-shapes.ts'
+import { renderSubquery } from './render-subquery.ts'
 
 /** Longer conditions are not repeated to keep the order of evaluation. */
 const REPEATABLE_CONDITION = 2000
+
 /** Repeating a value that is lighter and shorter than this costs less than binding it to a name. */
 const LIGHT = 14
+
 const SHORT = 80
+
 /** The limit of nested expressions: DuckDB plans deeper ones for seconds. */
 const MAX_DEPTH = 250
 
@@ -160,27 +172,6 @@ function renderNode(state: RenderState, expr: Expr): Sql {
   }
 }
 
-/** A chain of this many operators is rendered as a fold over a list: DuckDB plans deep trees for seconds. */
-const LONG_CHAIN = 100
-
-/** Whether `a + b + …` uses one operator and one type throughout. */
-function isLongChain(expr: OperatorExpr): boolean {
-  let at: Expr = expr
-  for (let length = 0; length < LONG_CHAIN; length++) {
-    if (!continues(at, expr)) return false
-    at = at.left
-  }
-  return true
-}
-
-function continues(part: Expr, { name, type }: OperatorExpr): part is OperatorExpr {
-  if (part.kind !== 'operator' || part.name !== name) return false
-  if (!sameType(part.type, type) || !sameType(part.left.type, type)) return false
-  // Sums of decimals are computed in the result type.
-  if (type.kind === 'decimal') return (name === '+' || name === '-') && part.right.type.kind === 'decimal'
-  return sameType(part.right.type, type)
-}
-
 /** Evaluates from left to right as written, so that sums of doubles and overflows equal those of the chain. */
 function renderChain(state: RenderState, expr: OperatorExpr): Sql {
   const operands: Expr[] = []
@@ -195,31 +186,11 @@ function renderChain(state: RenderState, expr: OperatorExpr): Sql {
   return sql`list_reduce([${joined(items, ', ')}], lambda ${left}, ${right}: ${step})`
 }
 
-/** Renders BETWEEN as two comparisons: the second bound is evaluated only if the first comparison holds. */
-function inTwo(state: RenderState, { value, min, max, type }: BetweenExpr): Expr {
-  const terms = (x: Expr): Expr => ({
-    kind: 'and',
-    type,
-    terms: [
-      { kind: 'compare', type, operator: '>=', left: x, right: min },
-      { kind: 'compare', type, operator: '<=', left: x, right: max },
-    ],
-  })
-  if (value.kind === 'column' || value.kind === 'constant' || value.kind === 'lambdaArgument') return terms(value)
-  const name: LambdaArgumentExpr = { kind: 'lambdaArgument', type: value.type, id: -1 - state.lambdaArguments.size }
-  state.lambdaArguments.set(name.id, EMPTY)
-  return { kind: 'let', type, name, value, body: terms(name) }
-}
-
 /**
  * From this length on DuckDB turns an IN list into a join, and evaluates the left side regardless of surrounding
  * conditions. Inside a lambda it does not.
  */
 const JOINED_VALUES = 5
-
-function isOfNoRow(expr: Expr): boolean {
-  return !someExpr(expr, (part) => part.kind === 'column' || part.kind === 'lambdaArgument' || isSubquery(part))
-}
 
 function renderInList(state: RenderState, expr: InListExpr): Sql {
   const { value, values } = expr
@@ -232,15 +203,6 @@ function renderInList(state: RenderState, expr: InListExpr): Sql {
   if (!isVolatile(expr)) return composed(state, expr, [value], [renderExpr(state, value)], ([x]) => within(x!, items))
   // DuckDB expands an IN list into comparisons, each of which would evaluate a volatile value again.
   return bindAll(state, [renderExpr(state, value), ...items], ([x, ...others]) => within(x!, others))
-}
-
-const FIRST_COLUMN = plainName('c0')
-
-function renderSubquery(state: RenderState, { node, columns }: Subquery, asKey = false): Sql {
-  noteQueryOfRow(state, node)
-  const [{ id, type }] = columns as readonly [Subquery['columns'][number]]
-  const wrap = asKey && needsComparisonKey(type) ? (x: Sql): Sql => comparisonKey(type, x, state.names) : undefined
-  return state.renderQuery(state, node, [{ column: id, name: FIRST_COLUMN, ...(wrap && { wrap }) }])
 }
 
 /**
@@ -373,16 +335,6 @@ function renderAlternative(state: RenderState, expr: Expr, asQueries: boolean): 
   return balanced([...(repeated ? texts.slice(0, before.length) : []), whereHold(whole)], 'AND')
 }
 
-function isFloat(expr: Expr): boolean {
-  return expr.type.kind === 'double' || expr.type.kind === 'real'
-}
-
-/** Whether the value is never NaN or infinite: a literal, an integer or a decimal. */
-function isFinite(expr: Expr): boolean {
-  if (expr.kind === 'cast') return isInteger(expr.value.type) || expr.value.type.kind === 'decimal'
-  return expr.kind === 'constant' && isNumeric(expr.type) && Number.isFinite(Number(expr.value ?? Number.NaN))
-}
-
 /**
  * DuckDB treats NaN as the largest number and equal to itself; in Trino, every comparison with NaN is false. Where
  * false and NULL mean the same, a plain comparison is correct if NaN cannot satisfy it; DuckDB then pushes it into
@@ -446,23 +398,6 @@ function renderCall(state: RenderState, written: CallExpr): Sql {
   )
 }
 
-function isConcat(expr: Expr): expr is CallExpr {
-  if (expr.kind !== 'call' || expr.function.name !== 'concat') return false
-  if (expr.type.kind === 'varchar') return true
-  return expr.type.kind === 'array' && expr.arguments.every((argument) => sameType(argument.type, expr.type))
-}
-
-/** The operands of a chain of `||`, in order. */
-function concatenated(call: CallExpr): readonly Expr[] {
-  const parts: Expr[] = []
-  const waiting: Expr[] = [call]
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    if (isConcat(next)) waiting.push(...next.arguments.toReversed())
-    else parts.push(next)
-  }
-  return parts
-}
-
 /** Inlines the routine's body at the call. All arguments are evaluated before the body, including unused ones. */
 function renderRoutine(state: RenderState, call: CallExpr, { parameters, body }: Routine): Sql {
   const texts = call.arguments.map((argument) => renderExpr(state, argument))
@@ -516,17 +451,6 @@ function renderTry(state: RenderState, value: Expr): Sql {
       queries.forEach(({ id }, i) => state.lambdaArguments.set(id, names[i]!))
       return tried(renderExpr(state, lifted))
     },
-  )
-}
-
-/** Whether the expression reads a number or boolean from a text that cannot fail itself: its TRY is TRY_CAST. */
-function isReadingOfText(expr: Expr): expr is Extract<Expr, { kind: 'cast' }> {
-  return (
-    expr.kind === 'cast' &&
-    !expr.stored &&
-    expr.value.type.kind === 'varchar' &&
-    (isNumeric(expr.type) || expr.type.kind === 'boolean') &&
-    !canRaise(expr.value)
   )
 }
 

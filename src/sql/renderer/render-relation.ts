@@ -1,39 +1,22 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import { comparisonKey, needsComparisonKey, sortItems } from '../functions/comparison.ts'
+import { comparisonKey, needsComparisonKey } from '../functions/comparison.ts'
 import { duckdbType, rowFieldOf } from '../types/duckdb-representation.ts'
 import type {
   AggregateNode,
-  ArraysNode,
   BarrierNode,
   ColumnId,
   CommonTable,
-  DistinctNode,
   Expr,
   FilterNode,
   JoinNode,
-  LimitNode,
   ProjectNode,
   RelationNode,
-  ScanNode,
   SetNode,
-  SortKey,
   UnnestNode,
-  ValuesNode,
   WindowNode,
   WithNode,
 } from '../analyzer/tree.ts'
-import {
-  digits,
-  EMPTY,
-  integer,
-  isEmpty,
-  joined,
-  literal,
-  name as quoted,
-  plainName,
-  sql,
-  type Sql,
-} from '../../duckdb/text/sql.ts'
+import { digits, EMPTY, integer, isEmpty, joined, literal, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { overMarked, withMarks } from './distinct-marks.ts'
 import {
   asFromItem,
@@ -46,10 +29,8 @@ import {
   selectList,
   selectText,
   whereClause,
-  withClause,
   wrapped,
   type Block,
-  type SortText,
 } from './block.ts'
 import { isVolatile, someNode } from '../analyzer/walk.ts'
 import { hasSubquery, outerColumnsOf } from './composition.ts'
@@ -59,6 +40,9 @@ import { renderAggregate, renderWindow } from './render-aggregate.ts'
 import { renderConjuncts, renderExpr, termsOf } from './render-expression.ts'
 import { besideRow, noteQueryOfRow } from './queries-of-rows.ts'
 import { balanced, columnName, type Output, type RenderState } from './render-state.ts'
+import { sortText, renderLimit } from './render-limit.ts'
+import { renderDistinct, keyedSet, SET_OPERATORS } from './render-distinct.ts'
+import { renderArrays, renderValues, renderScan } from './render-leaves.ts'
 
 /** Renders a query with these outputs as one SELECT. */
 export function renderQuery(state: RenderState, node: RelationNode, outputs: readonly Output[]): Sql {
@@ -101,16 +85,16 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     case 'aggregate':
       return renderAggregation(state, node)
     case 'window':
-      return renderWindows(state, node)
+      return renderWindows(state, node, renderRelation(state, node.input))
     case 'distinct':
-      return renderDistinct(state, node)
+      return renderDistinct(state, node, renderRelation(state, node.input))
     case 'sort': {
       const inner = renderRelation(state, node.input)
       const block = inner.orderBy === undefined && isEmpty(inner.limit) ? inner : wrapped(state, inner)
       return { ...block, orderBy: (text) => sortText(state, node.keys, text) }
     }
     case 'limit':
-      return renderLimit(state, node)
+      return renderLimit(state, node, renderRelation(state, node.input))
     case 'set':
       return renderSet(state, node)
     case 'with':
@@ -204,50 +188,6 @@ function merged(node: FilterNode): readonly [RelationNode, readonly Expr[]] {
 
 function tableName(id: number): Sql {
   return plainName(`w${id}`)
-}
-
-function sortText(state: RenderState, keys: readonly SortKey[], text: SortText): readonly Sql[] {
-  return keys.flatMap(({ column, type, descending, nullsFirst }) => {
-    const alone = !needsComparisonKey(type) && !(nullsFirst && (type.kind === 'double' || type.kind === 'real'))
-    return sortItems(type, text(column, alone), !descending, nullsFirst, state.names)
-  })
-}
-
-function renderScan(state: RenderState, scan: ScanNode): Block {
-  const columns = scan.columns.filter((column) => state.needed.has(column.id))
-  const index = state.scans.push({ scan, columns: columns.map((column) => column.name) }) - 1
-  const shown = [...columns, ...(scan.rowIds ?? [])]
-  const items = shown.map(({ id, name }) => sql`${quoted(name)} AS ${columnName(id)}`)
-  return queryBlock(
-    sql`SELECT ${selectList(items)} FROM ${quoted(`$s${index}`)}`,
-    shown.map((column) => column.id),
-  )
-}
-
-function renderValues(state: RenderState, { columns, rows }: ValuesNode): Block {
-  const ids = columns.map((column) => column.id)
-  if (columns.length === 0) {
-    return fromBlock({ sql: rows.length === 1 ? EMPTY : sql`range(${integer(rows.length)})`, kind: 'table' }, ids)
-  }
-  const rendered = (row: readonly Expr[]): readonly Sql[] => row.map((expr) => renderExpr(state, expr))
-  const [first] = rows
-  if (rows.length === 1) {
-    const items = rendered(first!).map((text, i) => sql`${text} AS ${columnName(ids[i]!)}`)
-    return queryBlock(sql`SELECT ${joined(items, ', ')}`, ids)
-  }
-  const list = rows.map((row) => sql`(${joined(rendered(row), ', ')})`)
-  const names = joined(ids.map(columnName), ', ')
-  const from = sql`(VALUES ${joined(list, ', ')}) AS ${state.names.fresh()}(${names})`
-  return fromBlock({ sql: from, kind: 'table' }, ids)
-}
-
-/** UNNESTs in one SELECT expand side by side. */
-function renderArrays(state: RenderState, { columns, arrays }: ArraysNode): Block {
-  const items = columns.map(({ id }, i) => sql`unnest(${renderExpr(state, arrays[i]!)}) AS ${columnName(id)}`)
-  return queryBlock(
-    sql`SELECT ${joined(items, ', ')}`,
-    columns.map(({ id }) => id),
-  )
 }
 
 /** Expressions over FROM stay in the same SELECT; expressions over computed columns read it as a subquery. */
@@ -427,84 +367,13 @@ function groupBy({ sets, keys: definitions }: AggregateNode, keys: readonly Sql[
   return definitions.length === 0 ? EMPTY : sql`GROUP BY ${joined(keys, ', ')}`
 }
 
-function renderWindows(state: RenderState, node: WindowNode): Block {
-  const block = opened(state, renderRelation(state, node.input))
+function renderWindows(state: RenderState, node: WindowNode, input: Block): Block {
+  const block = opened(state, input)
   const columns = new Map(block.columns)
   for (const { id, call } of node.columns) {
     if (state.needed.has(id)) columns.set(id, renderWindow(state, call))
   }
   return { ...block, columns, computed: true }
-}
-
-function renderDistinct(state: RenderState, { input, columns }: DistinctNode): Block {
-  const inner = renderRelation(state, input)
-  const special = columns.filter((column) => needsComparisonKey(column.type))
-  if (special.length > 0) {
-    const block = opened(state, inner)
-    const keys = columns.map(({ id, type }) => comparisonKey(type, columnName(id), state.names))
-    const text = joined(
-      columns.map(({ id }) => columnName(id)),
-      ', ',
-    )
-    return queryBlock(
-      clauses([
-        withClause(block.with),
-        sql`SELECT DISTINCT ON (${joined(keys, ', ')}) ${text}`,
-        isEmpty(block.from.sql) ? EMPTY : sql`FROM ${block.from.sql}`,
-        whereClause(block.where),
-      ]),
-      columns.map((column) => column.id),
-    )
-  }
-  const block =
-    isEmpty(inner.tail) && !inner.distinct && inner.orderBy === undefined && isEmpty(inner.limit)
-      ? inner
-      : wrapped(state, inner)
-  const kept = new Map(columns.map(({ id }) => [id, block.columns.get(id) ?? columnName(id)]))
-  return { ...block, columns: kept, distinct: true, computed: true }
-}
-
-function renderLimit(state: RenderState, node: LimitNode): Block {
-  const inner = renderRelation(state, node.input)
-  const { offset, ties } = node
-  // If the sort has only constant keys, all rows tie with the first row.
-  const count = ties?.length === 0 ? undefined : node.count
-  if (ties !== undefined && ties.length > 0) {
-    const block = opened(state, inner.orderBy === undefined ? inner : { ...inner, orderBy: undefined })
-    const order = joined(sortText(state, ties, columnName), ', ')
-    const rank = state.names.fresh()
-    const number = state.names.fresh()
-    const outputs = neededOutputs(state, block)
-    const text = selectText(
-      {
-        ...block,
-        columns: new Map([
-          ...block.columns,
-          [-1, sql`rank() OVER (ORDER BY ${order})`],
-          [-2, sql`row_number() OVER (ORDER BY ${order})`],
-        ]),
-      },
-      [...outputs, { column: -1, name: rank }, { column: -2, name: number }],
-    )
-    // With OFFSET, ranks still count from the first row: rows that tie with skipped rows keep their rank.
-    const skip = BigInt(offset ?? '0')
-    const last = skip + BigInt(count ?? '0')
-    const where = [sql`${number} > ${integer(skip)}`, sql`${rank} <= ${integer(last)}`]
-    return {
-      ...queryBlock(
-        text,
-        outputs.map((output) => output.column),
-      ),
-      where,
-      orderBy: (column) => sortText(state, ties, column),
-    }
-  }
-  const block = isEmpty(inner.limit) ? inner : wrapped(state, inner)
-  const limit = clauses([
-    count === undefined ? EMPTY : sql`LIMIT ${digits(count)}`,
-    offset === undefined ? EMPTY : sql`OFFSET ${digits(offset)}`,
-  ])
-  return { ...block, limit }
 }
 
 function renderSet(state: RenderState, node: SetNode): Block {
@@ -528,50 +397,6 @@ function renderSet(state: RenderState, node: SetNode): Block {
   const parts = texts.map((text) => sql`(${text})`)
   const operator = node.all ? (`${node.operator} all` as const) : node.operator
   return fromBlock({ sql: sql`(${joined(parts, SET_OPERATORS[operator])})`, kind: 'table' }, ids)
-}
-
-const SET_OPERATORS = {
-  union: ' UNION ',
-  intersect: ' INTERSECT ',
-  except: ' EXCEPT ',
-  'union all': ' UNION ALL ',
-  'intersect all': ' INTERSECT ALL ',
-  'except all': ' EXCEPT ALL ',
-} as const
-
-/**
- * A set operation over types with several representations of equal values (zones, maps): compares by keys and shows one
- * value of each.
- */
-function keyedSet(state: RenderState, node: SetNode, texts: readonly Sql[]): Block {
-  const keyNames = node.columns.map(() => state.names.fresh())
-  const keys = node.columns.map(
-    ({ id, type }, i) => sql`${comparisonKey(type, columnName(id), state.names)} AS ${keyNames[i]!}`,
-  )
-  // With ALL, equal rows are numbered so that they stay distinct.
-  const number = state.names.fresh()
-  const keyNamesOf = node.all ? [...keyNames, number] : keyNames
-  const keyed = texts.map((text) => {
-    const rows = sql`SELECT *, ${joined(keys, ', ')} FROM (${text})`
-    if (!node.all) return rows
-    return sql`SELECT *, row_number() OVER (PARTITION BY ${joined(keyNames, ', ')}) AS ${number} FROM (${rows})`
-  })
-  const ids = node.columns.map((column) => column.id)
-  const shown = ids.map((id) => sql`any_value(${columnName(id)}) AS ${columnName(id)}`)
-  const side = state.names.fresh()
-  const all = keyed.map((text, i) => sql`SELECT *, ${integer(i)} AS ${side} FROM (${text})`)
-  const having = {
-    union: EMPTY,
-    intersect: sql`HAVING count(DISTINCT ${side}) = ${integer(texts.length)}`,
-    except: sql`HAVING max(${side}) = 0`,
-  }[node.operator]
-  return queryBlock(
-    clauses([
-      sql`SELECT ${joined(shown, ', ')} FROM (${joined(all, ' UNION ALL ')}) GROUP BY ${joined(keyNamesOf, ', ')}`,
-      having,
-    ]),
-    ids,
-  )
 }
 
 function renderWith(state: RenderState, node: WithNode): Block {

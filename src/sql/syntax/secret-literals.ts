@@ -1,12 +1,21 @@
 import type { Cast, Expression, FunctionCall, GenericLiteral } from './ast.ts'
-import type { Identifier, QualifiedName } from './ast-node.ts'
-import type { RowDataTypeField } from './ast-types.ts'
-import type { JsonTable, JsonTableColumn } from './ast-json.ts'
+import type { Identifier } from './ast-node.ts'
+import type { JsonTable } from './ast-json.ts'
 import type { Query, QueryBody, SelectItem } from './ast-query.ts'
 import type { FunctionSpecification } from './ast-routines.ts'
 import type { MergeInsert, Statement, UpdateAssignment } from './ast-statements.ts'
 import { holdsSecret, isSecretName, namesSecret, holdsSecretWord, withoutUserInfo } from './secret-names.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
+import { partsOfRows } from './values-of-rows.ts'
+import {
+  lastIsSecret,
+  namesSecretField,
+  namesSecretColumn,
+  named,
+  type Named,
+  named1,
+  anyPart,
+} from './named-secrets.ts'
 
 /** A node of the tree whose text must be redacted, and its value. */
 export interface SecretNode {
@@ -52,8 +61,10 @@ export function secretNodes(statement: Statement, parameters: ParameterSecrets):
 }
 
 const equalities: ReadonlySet<string> = new Set(['=', '<>', 'IS DISTINCT FROM'])
+
 /** Nodes whose literals are part of the grammar. */
 const fixed: ReadonlySet<string> = new Set(['Limit', 'FetchFirst', 'Offset'])
+
 /** Nodes whose arguments may be names of secrets: `element_at(x, 'password')`, `ROW('password', 'x')`. */
 const callers: ReadonlySet<string> = new Set([
   'FunctionCall',
@@ -67,6 +78,7 @@ const callers: ReadonlySet<string> = new Set([
   'Call',
   'CallArgument',
 ])
+
 const expressions: ReadonlySet<string> = new Set<Expression['kind']>([
   'ComparisonExpression',
   'QuantifiedComparisonExpression',
@@ -396,80 +408,6 @@ class Walk {
   }
 }
 
-/** Whether rows of this query contain a literal or a parameter of the statement. */
-export function writesLiterals(query: Query): boolean {
-  return partsOfRows(query).some(({ node, isValue }) => isValue && holdsLiteral(node))
-}
-
-const literalKinds: ReadonlySet<string> = new Set([
-  'StringLiteral',
-  'GenericLiteral',
-  'IntervalLiteral',
-  'BinaryLiteral',
-  'LongLiteral',
-  'DecimalLiteral',
-  'DoubleLiteral',
-  'Parameter',
-])
-
-function holdsLiteral(node: AnyNode): boolean {
-  return literalKinds.has(node.kind) || childrenOf(node).some(holdsLiteral)
-}
-
-interface PartOfRows {
-  readonly node: AnyNode
-  /**
-   * Whether the part becomes a value of the rows, or part of a value. Otherwise it decides which rows there are, and in
-   * which order.
-   */
-  readonly isValue: boolean
-}
-
-/** Splits a query into parts that become values and parts that decide about rows. */
-function partsOfRows(node: AnyNode): readonly PartOfRows[] {
-  const children = childrenOf(node)
-  switch (node.kind) {
-    case 'Query':
-    case 'With':
-    case 'WithQuery':
-    case 'QuerySpecification':
-    case 'Select':
-    case 'SetOperation':
-    case 'TableSubquery':
-    case 'AliasedRelation':
-    case 'SampledRelation':
-    case 'Join':
-    case 'Lateral':
-      return children.flatMap((child) =>
-        deciding.has(child.kind) ? [{ node: child, isValue: false }] : partsOfRow(node, child),
-      )
-    default:
-      return [{ node, isValue: true }]
-  }
-}
-
-/** Clauses that supply no values. */
-const deciding: ReadonlySet<string> = new Set([
-  'GroupBy',
-  'OrderBy',
-  'JoinOn',
-  'JoinUsing',
-  'NaturalJoin',
-  'Offset',
-  'Limit',
-  'FetchFirst',
-])
-
-function partsOfRow(parent: AnyNode, child: AnyNode): readonly PartOfRows[] {
-  const { where, having, samplePercentage } = parent as AnyNode & {
-    readonly where?: AnyNode
-    readonly having?: AnyNode
-    readonly samplePercentage?: AnyNode
-  }
-  const decides = child === where || child === having || child === samplePercentage
-  return decides ? [{ node: child, isValue: false }] : partsOfRows(child)
-}
-
 const LONG_NUMBER = 4
 
 /** Whether a node is the comment on a table, column or view. */
@@ -477,35 +415,9 @@ function isCommentOf(parent: AnyNode, node: AnyNode): boolean {
   return (parent as AnyNode & { readonly comment?: AnyNode }).comment === node
 }
 
-/** Fields of statements that name the values below them. */
-interface Named {
-  readonly name?: Identifier | QualifiedName
-  readonly target?: Identifier | QualifiedName
-  readonly names?: readonly Identifier[]
-  readonly alias?: Identifier
-  readonly aliases?: readonly Identifier[]
-  readonly columns?: readonly Identifier[]
-  readonly columnNames?: readonly Identifier[]
-  readonly columnAliases?: readonly Identifier[]
-  readonly arguments?: readonly AnyNode[]
-  readonly parameters?: readonly AnyNode[]
-  readonly expression?: AnyNode
-  readonly statement?: AnyNode
-}
-
 function stronger(a: Near, b: Near): Near {
   if (a === 'all' || b === 'all') return 'all'
   return a === 'text' ? a : b
-}
-
-/** Whether a type has a row field with a secret's name: `ROW(password varchar)`, also nested in other types. */
-function namesSecretField(node: AnyNode): boolean {
-  if (node.kind === 'RowDataTypeField' && named((node as RowDataTypeField).name)) return true
-  return childrenOf(node).some(namesSecretField)
-}
-
-function namesSecretColumn(column: JsonTableColumn): boolean {
-  return column.kind === 'JsonTableNestedColumns' ? column.columns.some(namesSecretColumn) : named(column.name)
 }
 
 /**
@@ -554,22 +466,4 @@ function isText(node: AnyNode): node is AnyNode & { readonly value: string } {
 
 function textOf(node: AnyNode | undefined): string {
   return node && isText(node) ? node.value : ''
-}
-
-function named(name: Identifier | QualifiedName | undefined): boolean {
-  return name !== undefined && (name.kind === 'Identifier' ? isSecretName(name.value) : lastIsSecret(name))
-}
-
-function named1(name: Identifier | QualifiedName | undefined): string {
-  return name?.kind === 'Identifier' ? name.value : ''
-}
-
-function lastIsSecret(name: Identifier | QualifiedName | undefined): boolean {
-  if (name?.kind !== 'QualifiedName') return named(name)
-  const last = name.parts.at(-1)
-  return last !== undefined && isSecretName(last.value)
-}
-
-function anyPart(name: Identifier | QualifiedName | undefined): boolean {
-  return name?.kind === 'QualifiedName' ? name.parts.some(({ value }) => isSecretName(value)) : named(name)
 }

@@ -1,98 +1,16 @@
 import { EngineError } from '../../../shared/engine-error.ts'
-import { code, digits, integer, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
-import { decimalType, duckdbType, rowFieldOf, rowOf, structOf } from '../../types/duckdb-representation.ts'
-import { decimal, isFloating, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
+import { code, integer, literal, sql, type Sql } from '../../../duckdb/text/sql.ts'
+import { decimalType, duckdbType, structOf } from '../../types/duckdb-representation.ts'
+import { decimal, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'
-import { comparisonKey, holdsNull, isNested } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
-import { checkedOrder, comparedExtreme, extremeKey, needsExtremeKey, type Extreme } from '../extremes.ts'
 import { bindName } from '../fill-template.ts'
 import { aggregate, named, type FunctionDefinition } from '../function-definition.ts'
 import { counted, entriesOf, firstOfEachKey, isGroupedByKey, valuesOfEachKey } from '../map-keys.ts'
 import type { RenderContext } from '../rendering.ts'
-
-/** The comparison key of an argument: the same instant in two zones is one value. */
-function key(context: RenderContext, index: number): Sql {
-  return comparisonKey(context.types[index]!, context.value(index), context.names)
-}
-
-function extremeOf(context: RenderContext, index: number, name: Extreme): Sql {
-  return extremeKey(context.types[index]!, context.value(index), name, context.names)
-}
-
-/** A parameter of an aggregate: one value per group, even if it is written as an expression over rows. */
-function parameter(context: RenderContext, index: number): Sql {
-  return context.constant(index) === undefined
-    ? context.fill`any_value(${context.value(index)})$F`
-    : context.value(index)
-}
-
-function extreme(context: RenderContext, name: 'min' | 'max'): Sql {
-  const type = context.types[0]!
-  // NaN counts only if there is no other number.
-  if (isFloating(type)) return context.fill`coalesce(${code(name)}($1)$F(NOT isnan($1))$E, ${code(name)}($1)$F)`
-  if (isNested(type)) return comparedBest(context, 0, name)
-  if (needsExtremeKey(type, name)) return context.fill`${code(`arg_${name}`)}($1, ${extremeOf(context, 0, name)})$F`
-  return context.fill`${code(name)}($1)$F`
-}
-
-/** The largest count of values that DuckDB keeps: it allocates the space in each group from its first row. */
-const MOST_KEPT = 100
-
-function extremes(context: RenderContext, name: 'min' | 'max'): Sql {
-  const [type, count] = [context.types[0]!, context.constant(1)]
-  const isOrdered = !isFloating(type) && !isNested(type) && !needsExtremeKey(type, name)
-  if (isOrdered && typeof count === 'number' && count > 0 && count <= MOST_KEPT) {
-    return context.fill`${code(name)}($1, ${integer(count)})$F($1 IS NOT NULL)$E`
-  }
-  const order = code(name === 'min' ? 'ASC' : 'DESC')
-  const sorted = context.fill`list($1 ORDER BY ${extremeOf(context, 0, name)} ${order})$F($1 IS NOT NULL)$E`
-  return sql`list_slice(${checkedList(context, 0, sorted)}, 1, q_result_count(${parameter(context, 1)}, ${literal(name)}))`
-}
-
-function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
-  const found = context.fill`${code(`arg_${name}_null`)}($1, ${isFloating(context.types[1]!) ? key(context, 1) : extremeOf(context, 1, name)})`
-  // As in max and min, NaN counts only if there is no other number.
-  if (isFloating(context.types[1]!)) {
-    return context.fill`CASE WHEN count(*)$F(NOT isnan($2))$E > 0 THEN ${found}$F(NOT isnan($2))$E ELSE ${found}$F END`
-  }
-  if (isNested(context.types[1]!)) {
-    return context.fill`CASE WHEN ${comparedBest(context, 1, name)} IS NOT NULL THEN ${found}$F END`
-  }
-  return context.fill`${found}$F`
-}
-
-/** The largest (smallest) of arrays or rows; fails if comparing them does. */
-function comparedBest(context: RenderContext, index: number, name: Extreme): Sql {
-  const [type, value] = [context.types[index]!, context.value(index)]
-  if (context.clauses?.over !== undefined) {
-    // DuckDB crashes on a lambda in the FILTER of a window.
-    const order = code(name === 'min' ? 'ASC' : 'DESC')
-    const sorted = context.fill`list(${value} ORDER BY ${extremeOf(context, index, name)} ${order})$F(${value} IS NOT NULL)$E`
-    const item = context.names.fresh()
-    const holding = sql`list_filter(${sorted}, lambda ${item}: ${holdsNull(type, item, context.names)})`
-    return comparedExtreme(type, sql`list_slice(${sorted}, 1, 2)`, holding, context.names)
-  }
-  const best = context.fill`${code(`arg_${name}`)}(${value}, ${extremeOf(context, index, name)}, 2)$F`
-  const unsure = context.fill`list(${value})$F(${holdsNull(type, value, context.names)})$E`
-  return comparedExtreme(type, best, unsure, context.names)
-}
-
-function extremesBy(context: RenderContext, name: 'min' | 'max'): Sql {
-  const order = code(name === 'min' ? 'ASC' : 'DESC')
-  const by = context.fill`ORDER BY ${extremeOf(context, 1, name)} ${order})$F($2 IS NOT NULL)$E`
-  const found = sql`list_slice(${context.fill`list($1`} ${by}, 1, q_result_count(${parameter(context, 2)}, ${literal(`${name}_by`)}))`
-  if (!isNested(context.types[1]!)) return found
-  return sql`CASE WHEN len(${checkedList(context, 1, sql`${context.fill`list($2`} ${by}`)}) >= 0 THEN ${found} END`
-}
-
-/** A list sorted by the values of an argument; arrays and rows are compared with their neighbors. */
-function checkedList(context: RenderContext, index: number, sorted: Sql): Sql {
-  const type = context.types[index]!
-  if (!isNested(type)) return sorted
-  const name = context.names.fresh()
-  return bindName(name, sorted, checkedOrder(type, name, context.names))
-}
+import { HALF, checksum } from './aggregate-checksum.ts'
+import { extreme, extremes, extremesBy, extremeBy } from './aggregate-extremes.ts'
+import { key, parameter } from './aggregate-arguments.ts'
 
 function sumOfDecimals(context: RenderContext): Sql {
   const { precision, scale } = context.types[0] as DecimalType
@@ -262,7 +180,9 @@ const approximate = { note: 'exact, where Trino approximates' } as const
  * 0.3 %.
  */
 const COARSEST = 13
+
 const FINEST = 16
+
 const countNote = {
   duplicates: 'harmless',
   note: "another approximation than Trino's, within its standard error: 0.2 % up to a million values, 0.7 % beyond; in windows exact",
@@ -285,78 +205,6 @@ function distinctCount(context: RenderContext, leastBits: number): Sql {
   const bits = integer(leastBits)
   const code = sql`q_distinct_code(hash(${key(context, 0)}), ${bits})`
   return context.fill`q_distinct_count(list(DISTINCT ${code})$F($1 IS NOT NULL)$E, ${bits})`
-}
-
-const HALF = sql`CAST(10000000000000000000 AS HUGEINT)`
-
-/** The contribution of NULL to a checksum. */
-const CHECKSUM_OF_NULL = digits('-7046029288634856825')
-
-/** The xxHash64 of a value in the form that checksum uses. */
-function checksumOf(type: SqlType, x: Sql, names: RenderContext['names']): Sql {
-  switch (type.kind) {
-    case 'boolean':
-    case 'tinyint':
-    case 'smallint':
-    case 'integer':
-    case 'bigint':
-    case 'interval day to second':
-    case 'interval year to month':
-      return sql`u_checksum_long(CAST(${x} AS BIGINT))`
-    case 'date':
-      return sql`u_checksum_long(CAST(date_diff('day', DATE '1970-01-01', ${x}) AS BIGINT))`
-    case 'double':
-      return sql`u_checksum_double(${x})`
-    case 'real':
-      return sql`u_checksum_real(CAST(${x} AS DOUBLE))`
-    case 'varchar':
-    case 'json':
-      return sql`u_checksum_bytes(encode(${x}))`
-    case 'char':
-      return sql`u_checksum_bytes(encode(rtrim(${x}, ' ')))`
-    case 'varbinary':
-      return sql`u_checksum_bytes(${x})`
-    case 'decimal':
-      if (type.precision <= 18) return sql`u_checksum_long(CAST(replace(CAST(${x} AS VARCHAR), '.', '') AS BIGINT))`
-      break
-    case 'timestamp':
-      if (type.precision <= 6) return sql`u_checksum_long(epoch_us(${x}))`
-      break
-    default:
-  }
-  return sql`u_checksum_bytes(encode(CAST(${oneOfEqual(type, x, names)} AS VARCHAR)))`
-}
-
-/** Normalizes equal values to one text: zeros and NaN without sign, entries in order, instants without their zone. */
-function oneOfEqual(type: SqlType, x: Sql, names: RenderContext['names']): Sql {
-  switch (type.kind) {
-    case 'double':
-    case 'real':
-      return sql`CASE WHEN isnan(${x}) THEN abs(${x}) ELSE ${x} + 0 END`
-    case 'array': {
-      const item = names.fresh()
-      return sql`list_transform(${x}, lambda ${item}: ${oneOfEqual(type.element, item, names)})`
-    }
-    case 'map': {
-      const entry = names.fresh()
-      const parts = structOf({
-        k: oneOfEqual(type.key, sql`${entry}.key`, names),
-        v: oneOfEqual(type.value, sql`${entry}.value`, names),
-      })
-      return sql`list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts}))`
-    }
-    case 'row': {
-      const fields = type.fields.map((field, i) => oneOfEqual(field.type, rowFieldOf(x, i), names))
-      return sql`CASE WHEN ${x} IS NOT NULL THEN ${rowOf(fields)} END`
-    }
-    default:
-      return comparisonKey(type, x, names)
-  }
-}
-
-function checksum(context: RenderContext): Sql {
-  const hash = checksumOf(context.types[0]!, context.value(0), context.names)
-  return context.fill`u_checksum_end(CAST(sum(coalesce(${hash}, ${CHECKSUM_OF_NULL}))$F AS VARCHAR))`
 }
 
 export const aggregateFunctions: readonly FunctionDefinition[] = [
