@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import type { QueryInfo, QueryListItem, TotalsInfo } from '../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo, QueryListItem, TotalsInfo } from '../../src/protocol/info/schemas/query.ts'
 import { queryPath, read, send } from './request.ts'
 
 /** Queries of one page of the list. */

@@ -22,7 +22,7 @@ export async function send(path: string, options?: RequestInit): Promise<Respons
   return answer
 }
 
-/** Reads a JSON body. `T` is a type of `src/protocol/info/wire-schemas.ts`; tests of the server check its answers. */
+/** Reads a JSON body. `T` is a type of `src/protocol/info/schemas/query.ts`; tests of the server check its answers. */
 export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   const answer = await send(path, signal ? { signal } : undefined)
   return (await answer.json()) as T

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import type { ClusterInfo, NodeInfo, ResourceGroupInfo, ServerStatus } from '../../src/protocol/info/wire-schemas.ts'
+import type { ClusterInfo, NodeInfo, ResourceGroupInfo, ServerStatus } from '../../src/protocol/info/schemas/server.ts'
 import { read, send } from './request.ts'
 
 const EVERY_MS = 2000

@@ -1,4 +1,4 @@
-import type { QueryListItem } from '../../src/protocol/info/wire-schemas.ts'
+import type { QueryListItem } from '../../src/protocol/info/schemas/query.ts'
 import type { Column } from './data-table.tsx'
 import { EXPLANATIONS } from './explanations.ts'
 import { durationColumn, instantColumn, stateColumn } from './figure-columns.tsx'

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { clusterInfoSchema } from '../../src/protocol/info/wire-schemas.ts'
+import { clusterInfoSchema } from '../../src/protocol/info/schemas/server.ts'
 import { createDatabase, freePort, type TestDatabase } from '../support/postgres.ts'
 import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { startStandInCluster, type StandInCluster } from '../support/stand-in-cluster.ts'

@@ -1,14 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  cloudEvent,
-  nodeInfoSchema,
-  queryInfoSchema,
-  queryListItemSchema,
-  queryResults,
-  serverInfo,
-  serverStatus,
-  taskInfoSchema,
-} from '../../src/protocol/info/wire-schemas.ts'
+import { cloudEvent, queryInfoSchema, queryListItemSchema } from '../../src/protocol/info/schemas/query.ts'
+import { nodeInfoSchema, serverInfo, serverStatus } from '../../src/protocol/info/schemas/server.ts'
+import { taskInfoSchema } from '../../src/protocol/info/schemas/task.ts'
+import { queryResults } from '../../src/protocol/info/schemas/statement.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { post, run } from '../support/statement-client.ts'
 

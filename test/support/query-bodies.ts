@@ -1,10 +1,5 @@
-import type {
-  OperatorSummary,
-  QueryInfo,
-  QueryListItem,
-  StageInfo,
-  TaskInfo,
-} from '../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo, QueryListItem, StageInfo } from '../../src/protocol/info/schemas/query.ts'
+import type { OperatorSummary, TaskInfo } from '../../src/protocol/info/schemas/task.ts'
 
 const listedStats = {
   createTime: '2026-11-21T21:44:46.088Z',

@@ -1,7 +1,7 @@
 import express, { type Router } from 'express'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { ActInfo } from '../../src/protocol/acts/act-schemas.ts'
-import type { QueryListItem, TotalsInfo } from '../../src/protocol/info/wire-schemas.ts'
+import type { QueryListItem, TotalsInfo } from '../../src/protocol/info/schemas/query.ts'
 import { hasChromium } from '../support/chromium.ts'
 import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
 import { listedQuery, queryBody } from '../support/query-bodies.ts'

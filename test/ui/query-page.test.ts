@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import express, { type Router } from 'express'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { QueryInfo, StageInfo } from '../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo, StageInfo } from '../../src/protocol/info/schemas/query.ts'
 import { hasChromium } from '../support/chromium.ts'
 import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
 import { queryBody, stageBody, taskBody } from '../support/query-bodies.ts'

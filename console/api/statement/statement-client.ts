@@ -1,4 +1,4 @@
-import type { QueryError, StatementStats } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryError, StatementStats } from '../../../src/protocol/info/schemas/statement.ts'
 import { send } from '../request.ts'
 import { parseExact, type Value } from './exact-json.ts'
 import type { ResultColumn, Row } from './formats.ts'

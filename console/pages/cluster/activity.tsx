@@ -1,7 +1,7 @@
 import { Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { TotalsInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { TotalsInfo } from '../../../src/protocol/info/schemas/query.ts'
 import { read } from '../../api/request.ts'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
 import { Section } from '../../parts/section.tsx'

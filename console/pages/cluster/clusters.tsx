@@ -1,5 +1,5 @@
 import { Group, Title } from '@mantine/core'
-import type { ClusterInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { ClusterInfo } from '../../../src/protocol/info/schemas/server.ts'
 import { RequestRefused } from '../../api/request.ts'
 import { setClusterState, useClusters } from '../../api/server.ts'
 import { Confirmed } from '../../parts/confirmed.tsx'

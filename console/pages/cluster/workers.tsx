@@ -1,5 +1,5 @@
 import { Title } from '@mantine/core'
-import type { NodeInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { NodeInfo } from '../../../src/protocol/info/schemas/server.ts'
 import { drainWorker, useNodes } from '../../api/server.ts'
 import { Confirmed } from '../../parts/confirmed.tsx'
 import { DataTable, type Column } from '../../parts/data-table.tsx'

@@ -1,6 +1,6 @@
 import { Alert, Title } from '@mantine/core'
 import { useSearchParams } from 'wouter'
-import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
 import { useQueryInfo } from '../../api/queries.ts'
 import type { Column } from '../../parts/data-table.tsx'
 import { Problem } from '../../parts/problem.tsx'

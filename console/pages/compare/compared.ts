@@ -1,4 +1,4 @@
-import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
 import { bytesOf, nanosOf, shownCount, shownDuration, shownText } from '../../parts/units.ts'
 import { allOperators, type OperatorFigures } from '../query/operators/operator-figures.ts'
 

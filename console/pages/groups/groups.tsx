@@ -1,6 +1,6 @@
 import { Anchor, Title } from '@mantine/core'
 import { Link, useSearchParams } from 'wouter'
-import type { ResourceGroupInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { ResourceGroupInfo } from '../../../src/protocol/info/schemas/server.ts'
 import { useResourceGroups } from '../../api/server.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { durationColumn, stateColumn } from '../../parts/figure-columns.tsx'

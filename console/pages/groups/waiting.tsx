@@ -1,4 +1,4 @@
-import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryListItem } from '../../../src/protocol/info/schemas/query.ts'
 import { Text } from '@mantine/core'
 import { MOST_QUERIES, useQueryList } from '../../api/queries.ts'
 import type { Column } from '../../parts/data-table.tsx'

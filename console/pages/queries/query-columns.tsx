@@ -1,4 +1,4 @@
-import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryListItem } from '../../../src/protocol/info/schemas/query.ts'
 import type { Column } from '../../parts/data-table.tsx'
 import { costColumn, countColumn, sizeColumn } from '../../parts/figure-columns.tsx'
 import {

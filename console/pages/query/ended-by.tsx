@@ -1,4 +1,4 @@
-import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
 
 /** Names the user who killed or canceled the query, where the viewer may see it. */
 export function EndedBy({ by }: { readonly by: QueryInfo['endedBy'] }) {

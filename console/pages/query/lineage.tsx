@@ -1,5 +1,5 @@
 import { useMemo } from 'react'
-import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
 import type { Column } from '../../parts/data-table.tsx'
 import { TableSection } from '../../parts/table-section.tsx'
 

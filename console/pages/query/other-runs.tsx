@@ -1,6 +1,6 @@
 import { Anchor, Text } from '@mantine/core'
 import { Link } from 'wouter'
-import type { QueryInfo, QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo, QueryListItem } from '../../../src/protocol/info/schemas/query.ts'
 import { useQueryList } from '../../api/queries.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { countColumn } from '../../parts/figure-columns.tsx'

@@ -1,4 +1,4 @@
-import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
 import { Facts, type Fact } from '../../parts/facts.tsx'
 import { Count, Duration, Size } from '../../parts/figure.tsx'
 import { Instant } from '../../parts/instant.tsx'

@@ -1,7 +1,7 @@
 import { Tabs } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { useSearchParams } from 'wouter'
-import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
 import type { QueryEvent } from '../../api/query-events.ts'
 import { EventList } from './events/event-list.tsx'
 import { Graphs } from './graphs/graphs.tsx'

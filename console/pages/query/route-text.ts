@@ -1,4 +1,4 @@
-import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
 
 type Route = NonNullable<QueryInfo['route']>
 

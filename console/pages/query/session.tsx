@@ -1,4 +1,4 @@
-import type { QueryInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
 import type { Column } from '../../parts/data-table.tsx'
 import { Facts } from '../../parts/facts.tsx'
 import { TableSection } from '../../parts/table-section.tsx'

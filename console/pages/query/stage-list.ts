@@ -1,4 +1,4 @@
-import type { StageInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { StageInfo } from '../../../src/protocol/info/schemas/query.ts'
 
 /** All stages, from the stage that gives the result to those that read tables. A plan may have a thousand levels. */
 export function allStages(root: StageInfo | undefined): readonly StageInfo[] {

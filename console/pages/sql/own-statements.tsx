@@ -1,6 +1,6 @@
 import { Anchor, Button } from '@mantine/core'
 import { Link } from 'wouter'
-import type { QueryListItem } from '../../../src/protocol/info/wire-schemas.ts'
+import type { QueryListItem } from '../../../src/protocol/info/schemas/query.ts'
 import { readStatement, useQueryList } from '../../api/queries.ts'
 import { SOURCE } from '../../api/statement/session.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'

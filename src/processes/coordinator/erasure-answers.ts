@@ -1,6 +1,6 @@
 import type { ErasureRoutesDeps } from '../../protocol/erasure/erasure-routes.ts'
 import { HttpProblem } from '../../protocol/edge/problem.ts'
-import type { ErasureInfo } from '../../protocol/info/wire-schemas.ts'
+import type { ErasureInfo } from '../../protocol/info/schemas/server.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { ErasureBusy, type ErasureState, type Erasures, type PreviewState } from '../record/erasures.ts'
 

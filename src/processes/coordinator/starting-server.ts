@@ -9,7 +9,7 @@ import { browserPolicyOf, checkBrowser, type BrowserPolicy } from '../../protoco
 import { answerError, HttpProblem } from '../../protocol/edge/problem.ts'
 import { requestTarget } from '../../protocol/edge/request-target.ts'
 import { refuseRelayed } from '../../protocol/relay/relayed-request.ts'
-import type { ServerStatus } from '../../protocol/info/wire-schemas.ts'
+import type { ServerStatus } from '../../protocol/info/schemas/server.ts'
 import { createStatementUris, statementPath, type StatementUris } from '../../protocol/statement/next-uri.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { lastKnownOf, sendWaiting, type LastKnown } from '../../protocol/statement/waiting-answer.ts'

@@ -3,7 +3,7 @@ import type { Membership } from '../../coordinator/nodes/membership.ts'
 import type { ProjectionCondition, ProjectionLag } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { InfoRoutesDeps } from '../../protocol/info/info-routes.ts'
-import type { ServerStatus } from '../../protocol/info/wire-schemas.ts'
+import type { ServerStatus } from '../../protocol/info/schemas/server.ts'
 import type { RestartCount } from '../../supervisor/messages.ts'
 import type { DependencyHealth } from './dependency-health.ts'
 

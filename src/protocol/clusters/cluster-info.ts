@@ -1,6 +1,6 @@
 import type { ClusterView } from '../../coordinator/clusters/cluster.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
-import type { ClusterInfo } from '../info/wire-schemas.ts'
+import type { ClusterInfo } from '../info/schemas/server.ts'
 
 /** A cluster as the cluster resource shows it. */
 export function clusterInfo(cluster: ClusterView, isLocalCatalog: (name: string) => boolean): ClusterInfo {

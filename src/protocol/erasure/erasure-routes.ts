@@ -7,7 +7,7 @@ import { administratorOf, type AdministratorDeps } from '../access/administrator
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
-import type { ErasureInfo } from '../info/wire-schemas.ts'
+import type { ErasureInfo } from '../info/schemas/server.ts'
 
 export interface ErasureRoutesDeps extends AdministratorDeps {
   /** @throws HttpProblem 409 while another preview runs */

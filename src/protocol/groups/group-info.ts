@@ -2,7 +2,7 @@ import type { GroupState } from '../../coordinator/dispatch/groups/group-state.t
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { groupOfQuery, isTerminal } from '../../coordinator/query/stream/state.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
-import type { ResourceGroupInfo } from '../info/wire-schemas.ts'
+import type { ResourceGroupInfo } from '../info/schemas/server.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'
 import { totalsNow } from '../query/query-info.ts'

@@ -3,7 +3,7 @@ import type { Clock } from '../../shared/clock.ts'
 import { formatDuration } from '../../shared/durations.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import type { NodeId } from '../../shared/ids.ts'
-import type { ServerInfo, ServerStatus } from './wire-schemas.ts'
+import type { ServerInfo, ServerStatus } from './schemas/server.ts'
 
 export interface InfoRoutesDeps {
   readonly clock: Clock

@@ -1,7 +1,7 @@
 import type { NodeSnapshot } from '../../coordinator/nodes/membership.ts'
 import { isTaskTerminal } from '../../execution/api/task.ts'
 import { formatDuration } from '../../shared/durations.ts'
-import type { NodeInfo } from '../info/wire-schemas.ts'
+import type { NodeInfo } from '../info/schemas/server.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'
 
 /** The tasks that have not ended, by the address of their worker. */

@@ -2,7 +2,7 @@ import { estimatePlan } from '../../coordinator/query/statistics/plan-estimates.
 import type { KnownQuery } from '../../coordinator/query/stream/state.ts'
 import type { PlanOutline } from '../../coordinator/query/stream/events.ts'
 import { outputsOf } from '../../readmodels/queries/columns-read.ts'
-import type { PlanNodeInfo, QueryInfo } from '../info/wire-schemas.ts'
+import type { PlanNodeInfo, QueryInfo } from '../info/schemas/query.ts'
 
 type Planned = NonNullable<KnownQuery['planned']>
 

@@ -11,7 +11,7 @@ import {
 } from '../../readmodels/queries/query-order.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
-import type { QueryListItem } from '../info/wire-schemas.ts'
+import type { QueryListItem } from '../info/schemas/query.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { holdOf, totalsNow } from './query-info.ts'

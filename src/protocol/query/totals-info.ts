@@ -1,7 +1,7 @@
 import type { QueryListRow, StateTotals } from '../../readmodels/queries/queries.ts'
 import { costOf, type Cost, type Prices } from '../../readmodels/history/prices.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
-import type { TotalsInfo } from '../info/wire-schemas.ts'
+import type { TotalsInfo } from '../info/schemas/query.ts'
 
 /** The body of `GET /v1/query/totals`: totals of stored queries and of queries in memory, together and by state. */
 export function totalsInfo(

@@ -14,7 +14,7 @@ import {
   type StageTimes,
 } from '../../coordinator/query/statistics/totals.ts'
 import { ROOT_STAGE, type TaskId } from '../../shared/ids.ts'
-import type { QueryError, QueryResults, StageStats, StatementStats } from '../info/wire-schemas.ts'
+import type { QueryError, QueryResults, StageStats, StatementStats } from '../info/schemas/statement.ts'
 
 /** The parts of an answer, with the query. */
 export interface AnswerView {

@@ -3,7 +3,7 @@ import { plannedPipelines, type PlannedOperator, type PlannedPlan } from '../../
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { percentilesOf } from './distribution.ts'
 import { workFigures } from './work-figures.ts'
-import type { OperatorSummary, PipelineInfo, TaskInfo } from '../info/wire-schemas.ts'
+import type { OperatorSummary, PipelineInfo, TaskInfo } from '../info/schemas/task.ts'
 
 /** The source of task info. The coordinator has it from a worker's status, from memory, or from a read model. */
 export type TaskInfoSource = Omit<TaskStatus, 'pages' | 'inlinePages' | 'instanceId' | 'attempt'>

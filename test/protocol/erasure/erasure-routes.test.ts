@@ -4,7 +4,7 @@ import type { ErasureOrder } from '../../../src/erasure/erasure-store.ts'
 import { setCaller } from '../../../src/protocol/access/caller.ts'
 import { HttpProblem } from '../../../src/protocol/edge/problem.ts'
 import { createErasureRoutes } from '../../../src/protocol/erasure/erasure-routes.ts'
-import { erasureInfoSchema, type ErasureInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import { erasureInfoSchema, type ErasureInfo } from '../../../src/protocol/info/schemas/server.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
 
 let app: HttpApp

@@ -9,7 +9,7 @@ import type { EventLog, Recorded, Subscription } from '../../../src/events/event
 import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
 import { createEventRoutes, type EventRoutes, type EventRoutesDeps } from '../../../src/protocol/events/event-routes.ts'
 import { HttpProblem } from '../../../src/protocol/edge/problem.ts'
-import { cloudEvent } from '../../../src/protocol/info/wire-schemas.ts'
+import { cloudEvent } from '../../../src/protocol/info/schemas/query.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
 import { administratorsToo } from '../../support/access.ts'
 import { openFeed, type FeedClient } from '../../support/feed-client.ts'

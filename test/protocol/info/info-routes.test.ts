@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createInfoRoutes } from '../../../src/protocol/info/info-routes.ts'
 import { openApiDocument } from '../../../src/protocol/info/open-api.ts'
-import { serverInfo, serverStatus, type ServerStatus } from '../../../src/protocol/info/wire-schemas.ts'
+import { serverInfo, serverStatus, type ServerStatus } from '../../../src/protocol/info/schemas/server.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
 import { parseNodeId } from '../../../src/shared/ids.ts'
 

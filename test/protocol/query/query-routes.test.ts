@@ -6,12 +6,8 @@ import { LogUnavailable } from '../../../src/events/event-log.ts'
 import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
-import {
-  queryInfoSchema,
-  queryListItemSchema,
-  totalsInfoSchema,
-  taskInfoSchema,
-} from '../../../src/protocol/info/wire-schemas.ts'
+import { queryInfoSchema, queryListItemSchema, totalsInfoSchema } from '../../../src/protocol/info/schemas/query.ts'
+import { taskInfoSchema } from '../../../src/protocol/info/schemas/task.ts'
 import { pricesSchema } from '../../../src/readmodels/history/prices.ts'
 import { allowAll, authorizeBy } from '../../../src/security/authorization.ts'
 import { administratorsToo } from '../../support/access.ts'

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { TaskStatus } from '../../../src/execution/api/task.ts'
-import type { TaskInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import type { TaskInfo } from '../../../src/protocol/info/schemas/task.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { openTestWorker, statusHeaders, updateFor, type TestWorker } from '../../support/worker.ts'
 

@@ -1,6 +1,6 @@
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import type { QueryInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import { LazyGraph } from '../../../parts/graph/lazy-graph.tsx'
 import { operatorGraph } from './operator-graph.ts'
 import { planGraph } from './plan-graph.ts'

@@ -1,4 +1,4 @@
-import type { StageInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { StageInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import { weighted, type GraphData, type GraphEdge, type GraphNode } from '../../../parts/graph/graph-data.ts'
 import { shownCount, shownDuration, shownOrUnknown, shownSize } from '../../../parts/units.ts'
 import { pipelinesOf, type OperatorFigures, type Pipeline } from '../operators/operator-figures.ts'

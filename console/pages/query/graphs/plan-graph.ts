@@ -1,4 +1,4 @@
-import type { PlanNodeInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { PlanNodeInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import type { GraphData, GraphEdge, GraphNode } from '../../../parts/graph/graph-data.ts'
 import { shownCount, shownSize } from '../../../parts/units.ts'
 

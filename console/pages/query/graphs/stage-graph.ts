@@ -1,4 +1,4 @@
-import type { StageInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { StageInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import { weighted, type GraphData } from '../../../parts/graph/graph-data.ts'
 import { nanosOf, shownCount, shownDuration, shownText } from '../../../parts/units.ts'
 import { allStages, shortId } from '../stage-list.ts'

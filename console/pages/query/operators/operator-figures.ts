@@ -1,4 +1,5 @@
-import type { OperatorSummary, PipelineInfo, StageInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { StageInfo } from '../../../../src/protocol/info/schemas/query.ts'
+import type { OperatorSummary, PipelineInfo } from '../../../../src/protocol/info/schemas/task.ts'
 import { bytesOf, nanosOf } from '../../../parts/units.ts'
 import { allStages, shortId } from '../stage-list.ts'
 

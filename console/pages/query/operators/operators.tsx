@@ -1,6 +1,6 @@
 import { Progress } from '@mantine/core'
 import { useMemo } from 'react'
-import type { StageInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { StageInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import type { Column } from '../../../parts/data-table.tsx'
 import { TableSection } from '../../../parts/table-section.tsx'
 import { shownDuration, shownOrUnknown, shownSize } from '../../../parts/units.ts'

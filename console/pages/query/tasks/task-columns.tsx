@@ -1,4 +1,4 @@
-import type { TaskInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { TaskInfo } from '../../../../src/protocol/info/schemas/task.ts'
 import type { Column } from '../../../parts/data-table.tsx'
 import { countColumn, durationColumn, sizeColumn, stateColumn } from '../../../parts/figure-columns.tsx'
 import { shortId } from '../stage-list.ts'

@@ -1,4 +1,4 @@
-import type { TaskInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { TaskInfo } from '../../../../src/protocol/info/schemas/task.ts'
 import { TimeBars, type TimeBar } from '../../../parts/time-bars.tsx'
 import { shortId } from '../stage-list.ts'
 import { EXPLANATIONS } from '../../../parts/explanations.ts'

@@ -1,6 +1,7 @@
 import { TextInput } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import type { StageInfo, TaskInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { StageInfo } from '../../../../src/protocol/info/schemas/query.ts'
+import type { TaskInfo } from '../../../../src/protocol/info/schemas/task.ts'
 import { Section } from '../../../parts/section.tsx'
 import { DataTable } from '../../../parts/data-table.tsx'
 import { allStages } from '../stage-list.ts'

@@ -1,4 +1,4 @@
-import type { QueryInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import type { TimeBar } from '../../../parts/time-bars.tsx'
 import { nanosOf } from '../../../parts/units.ts'
 

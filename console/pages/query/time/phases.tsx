@@ -1,4 +1,4 @@
-import type { QueryInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { QueryInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import { Section } from '../../../parts/section.tsx'
 import { TimeBars } from '../../../parts/time-bars.tsx'
 import { phasesOf } from './phases-of.ts'

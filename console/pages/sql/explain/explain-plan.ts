@@ -1,4 +1,4 @@
-import type { PlanNodeInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { PlanNodeInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import { readRows } from '../../../api/statement/read-rows.ts'
 import type { StatementSession } from '../../../api/statement/session.ts'
 

@@ -1,5 +1,5 @@
 import { useMemo } from 'react'
-import type { PlanNodeInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { PlanNodeInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import { LazyGraph } from '../../../parts/graph/lazy-graph.tsx'
 import { Problem } from '../../../parts/problem.tsx'
 import { planGraph } from '../../query/graphs/plan-graph.ts'

@@ -5,19 +5,23 @@ import { announcementSchema, taskUpdateSchema } from '../../../execution/api/tas
 import { rememberedSchema, sightingReportSchema } from '../../relay/sighting-report.ts'
 import { recordedDigestSchema } from '../../../coordinator/query/stream/events.ts'
 import { replayBeginningSchema, replayReportSchema } from '../../replay/replay-report.ts'
-import * as wire from '../wire-schemas.ts'
+import * as querySchemas from '../schemas/query.ts'
+import * as serverSchemas from '../schemas/server.ts'
+import * as statementSchemas from '../schemas/statement.ts'
+import { taskInfoSchema } from '../schemas/task.ts'
+import { problem } from '../schemas/values.ts'
 
 /** Schemas that have a name in the document. */
 export const namedSchemas = {
-  Problem: wire.problem,
-  QueryResults: wire.queryResults,
-  StageStats: wire.stageStats,
-  TaskInfo: wire.taskInfoSchema,
+  Problem: problem,
+  QueryResults: statementSchemas.queryResults,
+  StageStats: statementSchemas.stageStats,
+  TaskInfo: taskInfoSchema,
   TaskUpdate: taskUpdateSchema,
-  NodeInfo: wire.nodeInfoSchema,
-  ResourceGroupInfo: wire.resourceGroupInfo,
-  ClusterInfo: wire.clusterInfoSchema,
-  ErasureInfo: wire.erasureInfoSchema,
+  NodeInfo: serverSchemas.nodeInfoSchema,
+  ResourceGroupInfo: serverSchemas.resourceGroupInfo,
+  ClusterInfo: serverSchemas.clusterInfoSchema,
+  ErasureInfo: serverSchemas.erasureInfoSchema,
   Announcement: announcementSchema,
   SightingReport: sightingReportSchema,
   Remembered: rememberedSchema,
@@ -32,15 +36,15 @@ export const namedSchemas = {
   ReplayReport: replayReportSchema,
   AuditReport: auditReportSchema,
   AuditInfo: auditInfoSchema,
-  QueryListItem: wire.queryListItemSchema,
-  TotalsInfo: wire.totalsInfoSchema,
-  QueryInfo: wire.queryInfoSchema,
-  StageInfo: wire.stageInfo,
-  PlanNodeInfo: wire.planNodeInfo,
-  CloudEvent: wire.cloudEvent,
-  OtlpTrace: wire.otlpTrace,
-  ServerInfo: wire.serverInfo,
-  ServerStatus: wire.serverStatus,
+  QueryListItem: querySchemas.queryListItemSchema,
+  TotalsInfo: querySchemas.totalsInfoSchema,
+  QueryInfo: querySchemas.queryInfoSchema,
+  StageInfo: querySchemas.stageInfo,
+  PlanNodeInfo: querySchemas.planNodeInfo,
+  CloudEvent: querySchemas.cloudEvent,
+  OtlpTrace: querySchemas.otlpTrace,
+  ServerInfo: serverSchemas.serverInfo,
+  ServerStatus: serverSchemas.serverStatus,
 } as const
 
 export type SchemaName = keyof typeof namedSchemas

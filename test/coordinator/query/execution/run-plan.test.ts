@@ -7,7 +7,7 @@ import type { KnownQuery } from '../../../../src/coordinator/query/stream/state.
 import { WorkerLost } from '../../../../src/coordinator/scheduler/worker-error.ts'
 import type { ClosedPage, TaskStats, TaskStatus } from '../../../../src/execution/api/task.ts'
 import { makePlan, type Stage } from '../../../../src/planner/query-plan.ts'
-import type { StageInfo } from '../../../../src/protocol/info/wire-schemas.ts'
+import type { StageInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import { answerText } from '../../../../src/protocol/statement/query-results.ts'
 import { stageTree } from '../../../../src/protocol/query/stage-tree.ts'
 import { failureOf } from '../../../../src/shared/engine-error.ts'
