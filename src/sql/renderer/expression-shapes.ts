@@ -64,7 +64,7 @@ export function isConcat(expr: Expr): expr is CallExpr {
 }
 
 /** The operands of a chain of `||`, in order. */
-export function concatenated(call: CallExpr): readonly Expr[] {
+export function operandsOfConcat(call: CallExpr): readonly Expr[] {
   const parts: Expr[] = []
   const waiting: Expr[] = [call]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {

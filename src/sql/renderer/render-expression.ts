@@ -38,7 +38,7 @@ import {
   inTwo,
   isOfNoRow,
   isFloat,
-  concatenated,
+  operandsOfConcat,
   isConcat,
   isLongChain,
   isFinite,
@@ -366,7 +366,7 @@ function renderComparisonCondition(state: RenderState, expr: CompareExpr): Sql {
 
 function renderCall(state: RenderState, written: CallExpr): Sql {
   if (written.routine !== undefined) return renderRoutine(state, written, written.routine)
-  const call = isConcat(written) ? { ...written, arguments: concatenated(written) } : written
+  const call = isConcat(written) ? { ...written, arguments: operandsOfConcat(written) } : written
   const values = call.arguments.filter((argument) => argument.kind !== 'lambda')
   const texts = values.map((argument) => renderExpr(state, argument))
   const build = (bound: readonly Sql[]): Sql => {

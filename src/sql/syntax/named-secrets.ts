@@ -22,28 +22,28 @@ export interface Named {
 
 /** Whether a type has a row field with a secret's name: `ROW(password varchar)`, also nested in other types. */
 export function namesSecretField(node: AnyNode): boolean {
-  if (node.kind === 'RowDataTypeField' && named((node as RowDataTypeField).name)) return true
+  if (node.kind === 'RowDataTypeField' && isSecretNamed((node as RowDataTypeField).name)) return true
   return childrenOf(node).some(namesSecretField)
 }
 
 export function namesSecretColumn(column: JsonTableColumn): boolean {
-  return column.kind === 'JsonTableNestedColumns' ? column.columns.some(namesSecretColumn) : named(column.name)
+  return column.kind === 'JsonTableNestedColumns' ? column.columns.some(namesSecretColumn) : isSecretNamed(column.name)
 }
 
-export function named(name: Identifier | QualifiedName | undefined): boolean {
+export function isSecretNamed(name: Identifier | QualifiedName | undefined): boolean {
   return name !== undefined && (name.kind === 'Identifier' ? isSecretName(name.value) : lastIsSecret(name))
 }
 
-export function named1(name: Identifier | QualifiedName | undefined): string {
+export function nameText(name: Identifier | QualifiedName | undefined): string {
   return name?.kind === 'Identifier' ? name.value : ''
 }
 
 export function lastIsSecret(name: Identifier | QualifiedName | undefined): boolean {
-  if (name?.kind !== 'QualifiedName') return named(name)
+  if (name?.kind !== 'QualifiedName') return isSecretNamed(name)
   const last = name.parts.at(-1)
   return last !== undefined && isSecretName(last.value)
 }
 
 export function anyPart(name: Identifier | QualifiedName | undefined): boolean {
-  return name?.kind === 'QualifiedName' ? name.parts.some(({ value }) => isSecretName(value)) : named(name)
+  return name?.kind === 'QualifiedName' ? name.parts.some(({ value }) => isSecretName(value)) : isSecretNamed(name)
 }

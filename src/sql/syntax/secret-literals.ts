@@ -11,9 +11,9 @@ import {
   lastIsSecret,
   namesSecretField,
   namesSecretColumn,
-  named,
+  isSecretNamed,
   type Named,
-  named1,
+  nameText,
   anyPart,
 } from './named-secrets.ts'
 
@@ -206,8 +206,8 @@ class Walk {
   }
 
   #itemSecret(item: SelectItem): boolean {
-    if (item.kind === 'AllColumns') return item.aliases.some(named)
-    return named(item.alias) || this.#of(item.expression).secret
+    if (item.kind === 'AllColumns') return item.aliases.some(isSecretNamed)
+    return isSecretNamed(item.alias) || this.#of(item.expression).secret
   }
 
   visit(node: AnyNode, near: Near, parent: AnyNode | undefined): void {
@@ -283,41 +283,41 @@ class Walk {
     const one = node as Named
     switch (node.kind) {
       case 'SingleColumn': {
-        if (!named(one.alias)) return 'no'
+        if (!isSecretNamed(one.alias)) return 'no'
         this.#anySecret = true
         const { refers } = this.#of(one.expression)
         this.#refersFromSecret ||= refers
         return refers ? 'text' : 'all'
       }
       case 'AllColumns':
-        return yes((one.aliases ?? []).some(named))
+        return yes((one.aliases ?? []).some(isSecretNamed))
       case 'UpdateAssignment':
-        return this.#nearTarget(named(one.name), [(node as UpdateAssignment).value])
+        return this.#nearTarget(isSecretNamed(one.name), [(node as UpdateAssignment).value])
       case 'Property':
       case 'WithQuery':
       case 'CallArgument':
       case 'TableFunctionArgument':
-        return yes(named(one.name) || (one.columnNames ?? []).some(named))
+        return yes(isSecretNamed(one.name) || (one.columnNames ?? []).some(isSecretNamed))
       case 'AssignmentStatement':
-        return yes(named(one.target))
+        return yes(isSecretNamed(one.target))
       case 'VariableDeclaration':
-        return yes((one.names ?? []).some(named))
+        return yes((one.names ?? []).some(isSecretNamed))
       case 'AliasedRelation':
-        return yes(named(one.alias) || (one.columnNames ?? []).some(named))
+        return yes(isSecretNamed(one.alias) || (one.columnNames ?? []).some(isSecretNamed))
       case 'ColumnDefinition':
       case 'SetSession':
       case 'SessionProperty':
       case 'CommentOn':
         return yes(anyPart(one.name))
       case 'Insert':
-        return yes((one.columns?.some(named) ?? this.#parameterSecrets.intoSecrets) || lastIsSecret(one.target))
+        return yes((one.columns?.some(isSecretNamed) ?? this.#parameterSecrets.intoSecrets) || lastIsSecret(one.target))
       case 'MergeInsert': {
         const { columns, values } = node as MergeInsert
-        const intoSecret = columns.length > 0 ? columns.some(named) : this.#parameterSecrets.intoSecrets
+        const intoSecret = columns.length > 0 ? columns.some(isSecretNamed) : this.#parameterSecrets.intoSecrets
         return this.#nearTarget(intoSecret, values)
       }
       case 'CreateTableAsSelect':
-        return yes((one.columnAliases ?? []).some(named) || lastIsSecret(one.name))
+        return yes((one.columnAliases ?? []).some(isSecretNamed) || lastIsSecret(one.name))
       case 'CreateView':
       case 'CreateMaterializedView':
         return yes(lastIsSecret(one.name))
@@ -340,7 +340,7 @@ class Walk {
       case 'FunctionSpecification':
         return yes(lastIsSecret(one.name))
       case 'Execute':
-        return yes((one.parameters ?? []).length > 0 && this.#parameterSecrets.ofPrepared(named1(one.name)))
+        return yes((one.parameters ?? []).length > 0 && this.#parameterSecrets.ofPrepared(nameText(one.name)))
       case 'ExecuteImmediate':
         return yes(this.#parameterSecrets.ofText(textOf(one.statement)).parameters)
       default:
@@ -403,7 +403,7 @@ class Walk {
     this.#collected = true
     if (this.#refersFromSecret) for (const source of this.#sources) this.visit(source, 'all', undefined)
     if (this.#anySecret) for (const routine of this.#routines) this.visit(routine, 'all', undefined)
-    const takesSecret = this.#routines.some((routine) => routine.parameters.some(({ name }) => named(name)))
+    const takesSecret = this.#routines.some((routine) => routine.parameters.some(({ name }) => isSecretNamed(name)))
     if (takesSecret && this.#root) this.visit(this.#root, 'all', undefined)
   }
 }

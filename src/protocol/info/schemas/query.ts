@@ -1,8 +1,18 @@
 import { z } from 'zod'
 import { endedBySchema, heldBySchema } from '../../../coordinator/query/stream/events.ts'
-import { count, dataSize, duration, errorCode, location, queryState, timestamp, uri, type Body } from './values.ts'
+import {
+  count,
+  dataSize,
+  durationSchema,
+  errorCode,
+  location,
+  queryState,
+  timestampSchema,
+  uri,
+  type Body,
+} from './values.ts'
 import { warning } from './statement.ts'
-import { taskInfoSchema, workFigures } from './task.ts'
+import { taskInfoSchema, workFields } from './task.ts'
 
 export const stageInfo = z.looseObject({
   stageId: z.string(),
@@ -11,8 +21,8 @@ export const stageInfo = z.looseObject({
   self: uri,
   types: z.array(z.string()),
   stageStats: z.looseObject({
-    startTime: timestamp.optional(),
-    endTime: timestamp.optional(),
+    startTime: timestampSchema.optional(),
+    endTime: timestampSchema.optional(),
     totalTasks: count,
     runningTasks: count,
     completedTasks: count,
@@ -20,7 +30,7 @@ export const stageInfo = z.looseObject({
     queuedSplits: count,
     runningSplits: count,
     completedSplits: count,
-    ...workFigures,
+    ...workFields,
     totalMemoryReservation: dataSize,
   }),
   tasks: z.array(taskInfoSchema),
@@ -45,17 +55,17 @@ const session = z.looseObject({
 })
 
 const listedQueryStats = z.looseObject({
-  createTime: timestamp,
-  executionStartTime: timestamp.optional(),
-  lastHeartbeat: timestamp,
-  endTime: timestamp.optional(),
-  elapsedTime: duration,
-  queuedTime: duration,
-  analysisTime: duration,
-  totalScheduledTime: duration,
-  totalCpuTime: duration,
-  totalBlockedTime: duration,
-  planningTime: duration,
+  createTime: timestampSchema,
+  executionStartTime: timestampSchema.optional(),
+  lastHeartbeat: timestampSchema,
+  endTime: timestampSchema.optional(),
+  elapsedTime: durationSchema,
+  queuedTime: durationSchema,
+  analysisTime: durationSchema,
+  totalScheduledTime: durationSchema,
+  totalCpuTime: durationSchema,
+  totalBlockedTime: durationSchema,
+  planningTime: durationSchema,
   totalTasks: count,
   totalDrivers: count,
   completedDrivers: count,
@@ -90,7 +100,7 @@ const costFields = {
 }
 
 const holdFields = z
-  .looseObject({ act: z.string(), reason: z.string(), since: timestamp })
+  .looseObject({ act: z.string(), reason: z.string(), since: timestampSchema })
   .describe('The act that holds the waiting query: it does not start until it is released')
 
 export const queryListItemSchema = z.looseObject({
@@ -120,8 +130,8 @@ export type QueryListItem = Body<z.infer<typeof queryListItemSchema>>
 
 const totalFigures = {
   queries: count,
-  cpuTime: duration,
-  elapsedTime: duration,
+  cpuTime: durationSchema,
+  elapsedTime: durationSchema,
   rawInputDataSize: dataSize,
   outputPositions: count,
   outputDataSize: dataSize,
@@ -268,7 +278,7 @@ export const cloudEvent = z.looseObject({
   source: z.string(),
   type: z.string(),
   subject: z.string(),
-  time: timestamp,
+  time: timestampSchema,
   datacontenttype: z.literal('application/json'),
   data: z.unknown(),
 })

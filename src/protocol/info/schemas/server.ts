@@ -2,18 +2,18 @@ import { z } from 'zod'
 import { clusterHealths, clusterStates } from '../../../coordinator/clusters/state.ts'
 import { erasureRequestSchema, erasureResultSchema } from '../../../erasure/erasure-store.ts'
 import { previewSchema } from '../../../erasure/preview.ts'
-import { count, timestamp, type KnownKeys, uri, duration, type Body } from './values.ts'
+import { count, timestampSchema, type KnownKeys, uri, durationSchema, type Body } from './values.ts'
 
 export const nodeInfoSchema = z.looseObject({
   uri,
-  age: duration,
+  age: durationSchema,
   recentRequests: z.number(),
   recentFailures: z.number(),
   recentSuccesses: z.number(),
   recentFailureRatio: z.number(),
   recentFailuresByType: z.record(z.string(), z.number()),
-  lastRequestTime: timestamp.optional(),
-  lastResponseTime: timestamp.optional(),
+  lastRequestTime: timestampSchema.optional(),
+  lastResponseTime: timestampSchema.optional(),
   lastFailureInfo: z
     .looseObject({
       type: z.string(),
@@ -42,7 +42,7 @@ export const clusterInfoSchema = z.looseObject({
   health: z.enum(clusterHealths),
   reason: z.string().optional().describe('Why it is in this state; where it is ACTIVE, why it has this health'),
   by: z.string().optional().describe('Who asked for the state'),
-  since: timestamp.optional(),
+  since: timestampSchema.optional(),
   running: count,
   waiting: count.describe('Those that wait for its group count'),
   maxRunning: count.optional(),
@@ -53,7 +53,7 @@ export const clusterInfoSchema = z.looseObject({
   refusedCatalogs: z.array(z.string()).describe('This server has a catalog of that name, and no mirror of it'),
   lastCheck: z
     .looseObject({
-      at: timestamp,
+      at: timestampSchema,
       milliseconds: count,
       result: z.enum(['ready', 'starting', 'failed']),
       error: z.string().optional(),
@@ -69,8 +69,8 @@ export const erasureInfoSchema = z.looseObject({
   erasureId: z.string(),
   state: z.enum(['RUNNING', 'ENDED', 'FAILED']),
   preview: z.boolean().describe('Whether nothing is removed'),
-  requestedAt: timestamp,
-  endedAt: timestamp.optional(),
+  requestedAt: timestampSchema,
+  endedAt: timestampSchema.optional(),
   failure: z.string().optional().describe('Why the last attempt failed; an erasure that runs is tried again'),
   found: previewSchema.optional().describe('Only of a preview that has ended'),
   request: erasureRequestSchema.optional().describe('Only of an erasure; without the person or the value'),
@@ -92,7 +92,7 @@ const groupSummaryFields = {
   hardPhysicalDataScanLimit: z.string(),
   maxQueuedQueries: count,
   memoryUsage: z.string(),
-  cpuUsage: duration,
+  cpuUsage: durationSchema,
   physicalInputDataUsage: z.string(),
   numQueuedQueries: count,
   numRunningQueries: count,
@@ -119,7 +119,7 @@ export const serverInfo = z.looseObject({
   /** Whether it writes the event log, and the epoch that it knows; present on a coordinator once it serves. */
   writer: z.boolean().optional(),
   epoch: count.optional(),
-  uptime: duration,
+  uptime: durationSchema,
 })
 
 export type ServerInfo = Body<z.infer<typeof serverInfo>>

@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { distributionSchema, taskStates, outputBufferStates } from '../../../execution/api/task.ts'
-import { count, timestamp, dataSize, duration, type Body } from './values.ts'
+import { count, timestampSchema, dataSize, durationSchema, type Body } from './values.ts'
 
-export const workFigures = {
+export const workFields = {
   totalDrivers: count,
   queuedDrivers: count,
   runningDrivers: count,
   completedDrivers: count,
-  totalScheduledTime: duration,
-  totalCpuTime: duration,
-  totalBlockedTime: duration,
+  totalScheduledTime: durationSchema,
+  totalCpuTime: durationSchema,
+  totalBlockedTime: durationSchema,
   rawInputDataSize: dataSize,
   rawInputPositions: count,
   processedInputDataSize: dataSize,
@@ -18,7 +18,7 @@ export const workFigures = {
   outputPositions: count,
 }
 
-export const figures = { ...workFigures, memoryReservation: dataSize }
+const figures = { ...workFields, memoryReservation: dataSize }
 
 const operatorSummary = z.looseObject({
   operatorId: count,
@@ -30,16 +30,16 @@ const operatorSummary = z.looseObject({
   addInputCalls: count,
   getOutputCalls: count,
   finishCalls: count,
-  addInputWall: duration,
-  addInputCpu: duration,
-  addInputUser: duration,
-  getOutputWall: duration,
-  getOutputCpu: duration,
-  getOutputUser: duration,
-  blockedWall: duration,
-  finishWall: duration,
-  finishCpu: duration,
-  finishUser: duration,
+  addInputWall: durationSchema,
+  addInputCpu: durationSchema,
+  addInputUser: durationSchema,
+  getOutputWall: durationSchema,
+  getOutputCpu: durationSchema,
+  getOutputUser: durationSchema,
+  blockedWall: durationSchema,
+  finishWall: durationSchema,
+  finishCpu: durationSchema,
+  finishUser: durationSchema,
   inputDataSize: dataSize,
   outputDataSize: dataSize,
   memoryReservation: dataSize,
@@ -71,7 +71,7 @@ export const taskInfoSchema = z.looseObject({
   version: z.int(),
   state: z.enum(taskStates),
   self: z.string().describe('Address of the task resource, or the word unknown'),
-  lastHeartbeat: timestamp,
+  lastHeartbeat: timestampSchema,
   outputBuffers: z.looseObject({
     state: z.enum(outputBufferStates),
     masterSequenceId: z.int(),
@@ -82,11 +82,11 @@ export const taskInfoSchema = z.looseObject({
   }),
   noMoreSplits: z.array(z.string()),
   stats: z.looseObject({
-    createTime: timestamp,
-    startTime: timestamp.optional(),
-    endTime: timestamp.optional(),
-    elapsedTime: duration,
-    queuedTime: duration,
+    createTime: timestampSchema,
+    startTime: timestampSchema.optional(),
+    endTime: timestampSchema.optional(),
+    elapsedTime: durationSchema,
+    queuedTime: durationSchema,
     ...figures,
     profiled: z
       .boolean()

@@ -11,7 +11,7 @@ export type Body<T> = T extends object ? { readonly [K in keyof T]: Body<T[K]> }
 /** Without the keys that the schema does not name. */
 export type KnownKeys<T> = T extends object ? { [K in keyof T as string extends K ? never : K]: KnownKeys<T[K]> } : T
 
-export const duration = z
+export const durationSchema = z
   .string()
   .regex(/^\d+\.\d\d(ns|us|ms|s|m)$/)
   .describe('A number with its unit: ns, us, ms, s or m')
@@ -21,7 +21,7 @@ export const dataSize = z
   .regex(/^\d+(\.\d\d)?(B|kB)$/)
   .describe('A number with its unit: B, or kB (1024 bytes)')
 
-export const timestamp = z.iso.datetime({ offset: true })
+export const timestampSchema = z.iso.datetime({ offset: true })
 
 export const count = z.int().min(0)
 

@@ -8,7 +8,7 @@ export function key(context: RenderContext, index: number): Sql {
 }
 
 /** A parameter of an aggregate: one value per group, even if it is written as an expression over rows. */
-export function parameter(context: RenderContext, index: number): Sql {
+export function groupParameter(context: RenderContext, index: number): Sql {
   return context.constant(index) === undefined
     ? context.fill`any_value(${context.value(index)})$F`
     : context.value(index)

@@ -4,7 +4,7 @@ import { holdsNull, isNested } from '../comparison.ts'
 import { checkedOrder, comparedExtreme, extremeKey, needsExtremeKey, type Extreme } from '../extremes.ts'
 import { bindName } from '../fill-template.ts'
 import type { RenderContext } from '../rendering.ts'
-import { key, parameter } from './aggregate-arguments.ts'
+import { key, groupParameter } from './aggregate-arguments.ts'
 
 function extremeOf(context: RenderContext, index: number, name: Extreme): Sql {
   return extremeKey(context.types[index]!, context.value(index), name, context.names)
@@ -30,7 +30,7 @@ export function extremes(context: RenderContext, name: 'min' | 'max'): Sql {
   }
   const order = code(name === 'min' ? 'ASC' : 'DESC')
   const sorted = context.fill`list($1 ORDER BY ${extremeOf(context, 0, name)} ${order})$F($1 IS NOT NULL)$E`
-  return sql`list_slice(${checkedList(context, 0, sorted)}, 1, q_result_count(${parameter(context, 1)}, ${literal(name)}))`
+  return sql`list_slice(${checkedList(context, 0, sorted)}, 1, q_result_count(${groupParameter(context, 1)}, ${literal(name)}))`
 }
 
 export function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
@@ -64,7 +64,7 @@ function comparedBest(context: RenderContext, index: number, name: Extreme): Sql
 export function extremesBy(context: RenderContext, name: 'min' | 'max'): Sql {
   const order = code(name === 'min' ? 'ASC' : 'DESC')
   const by = context.fill`ORDER BY ${extremeOf(context, 1, name)} ${order})$F($2 IS NOT NULL)$E`
-  const found = sql`list_slice(${context.fill`list($1`} ${by}, 1, q_result_count(${parameter(context, 2)}, ${literal(`${name}_by`)}))`
+  const found = sql`list_slice(${context.fill`list($1`} ${by}, 1, q_result_count(${groupParameter(context, 2)}, ${literal(`${name}_by`)}))`
   if (!isNested(context.types[1]!)) return found
   return sql`CASE WHEN len(${checkedList(context, 1, sql`${context.fill`list($2`} ${by}`)}) >= 0 THEN ${found} END`
 }

@@ -10,7 +10,7 @@ import { counted, entriesOf, firstOfEachKey, isGroupedByKey, valuesOfEachKey } f
 import type { RenderContext } from '../rendering.ts'
 import { HALF, checksum } from './aggregate-checksum.ts'
 import { extreme, extremes, extremesBy, extremeBy } from './aggregate-extremes.ts'
-import { key, parameter } from './aggregate-arguments.ts'
+import { key, groupParameter } from './aggregate-arguments.ts'
 
 function sumOfDecimals(context: RenderContext): Sql {
   const { precision, scale } = context.types[0] as DecimalType
@@ -119,7 +119,7 @@ function reduceAgg(context: RenderContext): Sql {
   const items = context.fill`list(${structOf({ s: context.fill`CAST(NULL AS ${stateType})`, x: context.fill`CAST($1 AS ${elementType})` })})$F($1 IS NOT NULL)$E`
   const body = context.lambda(2).apply(sql`${state}.s`, sql`${next}.x`)
   const start = structOf({
-    s: sql`CAST(${parameter(context, 1)} AS ${stateType})`,
+    s: sql`CAST(${groupParameter(context, 1)} AS ${stateType})`,
     x: sql`CAST(NULL AS ${elementType})`,
   })
   return sql`(list_reduce(${items}, lambda ${state}, ${next}: ${structOf({ s: sql`CAST(${body} AS ${stateType})`, x: sql`${next}.x` })}, ${start})).s`
@@ -144,7 +144,7 @@ function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
   // Invalid values are detected over the group, with FILTER applied: an expression per row would also run on rows that
   // FILTER excludes.
   const of = (macro: Sql, values: (context: RenderContext) => Sql, share: number) => (context: RenderContext) => {
-    const found = context.fill`${macro}(${values(context)}, ${parameter(context, share)})`
+    const found = context.fill`${macro}(${values(context)}, ${groupParameter(context, share)})`
     const weighed =
       share === 1
         ? found
@@ -338,7 +338,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate(
     'listagg(varchar, varchar, boolean, varchar, boolean)',
     'varchar',
-    (context) => context.fill`q_listagg(string_agg($D$1, $2$O)$F, ${parameter(context, 2)})`,
+    (context) => context.fill`q_listagg(string_agg($D$1, $2$O)$F, ${groupParameter(context, 2)})`,
     { orderSensitive: true, duplicates: 'engine' },
   ),
   aggregate('reduce_agg(T, S, function(S,T,S), function(S,S,S))', 'S', reduceAgg),
@@ -352,7 +352,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
     'approx_distinct(T, double) where T comparable',
     'bigint',
     (context) => {
-      const error = parameter(context, 1)
+      const error = groupParameter(context, 1)
       const finest = context.constant(1)
       const leastBits = typeof finest === 'number' ? bitsFor(finest) : FINEST
       return context.fill`CASE WHEN ${error} NOT BETWEEN 0.0040625 AND 0.26 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Max standard error must be in [0.0040625, 0.26]: ' || ${error}) ELSE ${distinctCount(context, leastBits)} END`
@@ -366,7 +366,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
     aggregate(
       `approx_most_frequent(bigint, ${type}, bigint)`,
       `map(${type},bigint)`,
-      (context) => context.fill`CAST(q_most_frequent(histogram($2)$F, ${parameter(context, 0)}) AS $R)`,
+      (context) => context.fill`CAST(q_most_frequent(histogram($2)$F, ${groupParameter(context, 0)}) AS $R)`,
       approximate,
     ),
   ),
@@ -375,7 +375,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
       `numeric_histogram(bigint, ${type})`,
       `map(${type},${type})`,
       (context) =>
-        context.fill`CAST(q_pairs_map(u_numeric_histogram(${parameter(context, 0)}, list(CAST($2 AS DOUBLE))$F($2 IS NOT NULL)$E)) AS $R)`,
+        context.fill`CAST(q_pairs_map(u_numeric_histogram(${groupParameter(context, 0)}, list(CAST($2 AS DOUBLE))$F($2 IS NOT NULL)$E)) AS $R)`,
     ),
   ),
   aggregate('checksum(T) where T comparable', 'varbinary', checksum, {
