@@ -20,7 +20,7 @@ import { SingleFetch } from '../../clusters/relay/single-fetch.ts'
 import type { RelayedQueryAnswer, RemoteAnswers, RemotePoll, RemotePolled } from '../registry/remote-answers.ts'
 import type { PageMemory } from '../results/page-memory.ts'
 import type { ResponseHeader } from '../session/session-headers.ts'
-import { FirstAnswers, type HeldAnswer } from './first-answers.ts'
+import { FirstAnswers, isQueued, type HeldAnswer } from './first-answers.ts'
 import type { RelayedWork } from './remote-stats.ts'
 
 /** The end of one attempt at a cluster. */
@@ -419,11 +419,6 @@ function relayedAnswer({ query }: RemotePoll, { head, headers, data, tail }: Rem
 }
 
 function nothing(): void {}
-
-/** Whether a page of a Trino belongs to a query that waits or is planned: it never has rows. */
-function isQueued(uri: RemoteUri): boolean {
-  return uri.includes('/queued/')
-}
 
 async function* asStream(rows: Buffer): AsyncGenerator<Buffer> {
   yield rows

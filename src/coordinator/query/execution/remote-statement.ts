@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextLoopPass, setTimeout as sleep } from 'node:timers/promises'
 import { decidesItself, type Cluster, type ClusterSlot } from '../../clusters/cluster.ts'
 import { ClusterLost, type RemoteTail, type RemoteUri } from '../../clusters/relay/relay-port.ts'
 import type { RemoteFigures } from '../../clusters/relay/remote-figures.ts'
@@ -230,6 +230,8 @@ async function recordStart(
   // The append may wait for the log for a long time. The read of a query that was given up must not run meanwhile.
   run.signal.addEventListener('abort', onAbort)
   try {
+    // The request to the cluster leaves before the events are made, which takes about a millisecond.
+    if (early) await nextLoopPass()
     await run.record(commands)
     return early ?? startAttempt(deps, run, begun, routed)
   } catch (error) {

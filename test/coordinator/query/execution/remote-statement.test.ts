@@ -507,6 +507,28 @@ describe('A delegated statement', () => {
     expect(bed.gets.get('a')).toBeUndefined()
   })
 
+  it('gives its client an answer without rows as soon as the next one takes long, and asks the cluster once for that', async () => {
+    const rows = deferred()
+    const bed: Bed = bedOf({ a: [] }, undefined, {
+      fetch: async (_cluster, uri) => {
+        const at = Number(uri.split('/').at(-1))
+        if (at === 3) await rows.promise
+        return answerOf(at < 3 ? 'empty' : at === 3 ? 'rows' : 'last', at)
+      },
+    })
+    const { queryId } = await bed.submit(READ)
+    const first = relayedOf(await bed.service.poll(queryId, 0, 60_000))
+    expect(first.next!.uri).toBe('/v1/statement/executing/remote/3')
+    expect(relayedOf(await bed.service.poll(queryId, 0, 60_000)).next).toEqual(first.next)
+    const second = bed.service.poll(queryId, 1, 60_000, first.next)
+    rows.resolve()
+    expect(await textOf(relayedOf(await second).data)).toBe('[[3]]')
+    expect(bed.gets.get('a')).toBe(4)
+    const last = relayedOf(await bed.service.poll(queryId, 2, 60_000, relayedOf(await second).next))
+    expect(last.next).toBeUndefined()
+    expect(bed.gets.get('a')).toBe(5)
+  })
+
   it('runs again if this server was killed after it had fetched the first answers', async () => {
     const before = bedOf({ a: ['empty', 'empty', 'rows', 'last'] })
     const { queryId } = await before.submit(READ)
