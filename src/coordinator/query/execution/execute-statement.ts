@@ -115,7 +115,7 @@ async function runElsewhere(
   const { deps, run, submission, analysis } = parts
   const query = run.aggregate.intended
   const resourceGroup = query.kind === 'NONE' ? submission.created.resourceGroup : groupOfQuery(query)
-  const { routed, analysed } = await routeStatement(delegation, {
+  const { routed, analyse } = await routeStatement(delegation, {
     submission,
     survey,
     identity: run.identity,
@@ -130,9 +130,9 @@ async function runElsewhere(
   run.keepRoute(routed)
   if (!routed || routed.to === 'local') return false
   early.drop()
-  submission.text.forget()
   const queryType = survey.queryType ?? 'SELECT'
   const nanosNow = () => Math.round((deps.clock.monotonicMs() - startMs + analysis.parsedBeforeMs) * 1e6)
+  if (!analyse) submission.text.forget()
   if (routed.to === 'reject') {
     await run.record([run.planned({ ...NO_STAGES, queryType, columns: [], analysisNanos: nanosNow() })])
     throw new EngineError('QUERY_REJECTED', routed.message)
@@ -145,8 +145,11 @@ async function runElsewhere(
     queryType,
     sql: text.sql,
     session,
-    analysisNanos: nanosNow(),
-    ...(analysed && { analysed }),
+    async analyse() {
+      const analysed = await analyse?.()
+      text.forget()
+      return { analysed, analysisNanos: nanosNow() }
+    },
   }
   try {
     await runRemoteStatement(delegation, run, statement)

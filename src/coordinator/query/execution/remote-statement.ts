@@ -29,9 +29,11 @@ export interface DelegatedStatement {
   readonly queryType: string
   readonly sql: string
   readonly session: QuerySession
-  readonly analysisNanos: number
-  /** The findings of the analysis; absent for a statement that was not analysed here. */
-  readonly analysed?: AnalysedForCluster
+  /** Gives the findings of the analysis, and its time; undefined for a statement that was not analysed here. */
+  readonly analyse: () => Promise<{
+    readonly analysed: AnalysedForCluster | undefined
+    readonly analysisNanos: number
+  }>
 }
 
 /**
@@ -63,15 +65,20 @@ export async function runRemoteStatement(
   run: RunContext,
   statement: DelegatedStatement,
 ): Promise<void> {
-  const { routed, queryType, analysisNanos, analysed } = statement
-  const plan = run.planned({
-    queryType,
-    plan: DELEGATED_PLAN,
-    ...(analysed ?? { columns: [], tables: [] }),
-    analysisNanos,
-    planningNanos: 0,
-    routed,
-  })
+  const plan = async (): Promise<QueryCommand> => {
+    const { queryType } = statement
+    const { analysed, analysisNanos } = await statement.analyse()
+    const routed: RemoteRouted = analysed ? { ...statement.routed, grade: 'analysed' } : statement.routed
+    run.keepRoute(routed)
+    return run.planned({
+      queryType,
+      plan: DELEGATED_PLAN,
+      ...(analysed ?? { columns: [], tables: [] }),
+      analysisNanos,
+      planningNanos: 0,
+      routed,
+    })
+  }
   await runAttempts(deps, run, statement, { plan, number: 0, lost: undefined })
 }
 
@@ -86,7 +93,8 @@ export async function resumeRemoteStatement(
   if (!isRemote(routed)) throw new Error('a delegated plan names its route')
   const query = run.aggregate.intended
   const task = query.kind === 'NONE' ? undefined : [...query.tasks.values()].findLast(({ remote }) => remote)
-  const delegated = statement && { ...statement, routed, queryType, analysisNanos: 0 }
+  const analyse = () => Promise.reject(new Error('the statement is planned'))
+  const delegated = statement && { ...statement, routed, queryType, analyse }
   const number = query.kind === 'NONE' ? 0 : query.recoveries * 1000
   // The plan and the first task are in one append.
   if (!task?.remote) throw new Error('a delegated plan has a task')
@@ -145,8 +153,8 @@ interface LostAttempt {
 }
 
 interface Beginning {
-  /** To record together with the first task; undefined when it is recorded. */
-  readonly plan: QueryCommand | undefined
+  /** Makes the plan, which is recorded together with the first task; undefined when it is recorded. */
+  readonly plan: (() => Promise<QueryCommand>) | undefined
   /** The number of the first task. */
   readonly number: number
   readonly lost: LostAttempt | undefined
@@ -162,11 +170,12 @@ async function runAttempts(
   for (let number = from.number; ; number++) {
     const attempt = lost ? lost.attempt + 1 : 0
     if (lost && attempt >= run.limits.attempts) throw lostClusterFailure(lost.error, 'no_attempts_left')
-    const posted = await post(deps, run, statement, lost?.error.cluster)
+    const posting = post(deps, run, statement, lost?.error.cluster)
+    const { posted, planned } = await besidesPost(posting, plan)
     const taskId = makeTaskId(run.queryId, REMOTE_STAGE, number)
     const cancel = cancelOnce(deps, posted)
     const begun: BegunAttempt = { ...posted, cancel, taskId, attempt, mayHaveSent: false }
-    const commands = beginning(deps, begun, plan, lost)
+    const commands = beginning(deps, begun, planned, lost)
     const started = await recordStart(deps, run, begun, statement.routed, commands)
     plan = undefined
     const outcome = await followAttempt(deps, run, begun, started)
@@ -175,10 +184,34 @@ async function runAttempts(
   }
 }
 
+/**
+ * Makes the plan while the cluster answers the POST.
+ * @throws the errors of both; then the slot is free
+ */
+async function besidesPost<Posted extends { readonly slot: ClusterSlot }>(
+  posting: Promise<Posted>,
+  plan: Beginning['plan'],
+): Promise<{ readonly posted: Posted; readonly planned: QueryCommand | undefined }> {
+  posting.catch(() => {})
+  try {
+    // The request leaves before the work on the plan begins.
+    if (plan) await nextLoopPass()
+    const planned = await plan?.()
+    return { posted: await posting, planned }
+  } catch (error) {
+    // Without a GET the statement does not start at the cluster.
+    posting.then(
+      ({ slot }) => slot.leave(),
+      () => {},
+    )
+    throw error
+  }
+}
+
 function beginning(
   { seal }: RemoteDeps,
   { slot, taskId, remoteId, uri, attempt }: BegunAttempt,
-  plan: QueryCommand | undefined,
+  planned: QueryCommand | undefined,
   lost: LostAttempt | undefined,
 ): readonly QueryCommand[] {
   const { cluster } = slot
@@ -186,7 +219,7 @@ function beginning(
     ? [{ type: 'RetryTask', data: { taskId: lost.taskId, newTaskId: taskId, reason: CLUSTER_LOST } }]
     : []
   return [
-    ...(plan ? [plan] : []),
+    ...(planned ? [planned] : []),
     ...retry,
     {
       type: 'CreateTask',

@@ -48,17 +48,18 @@ export interface RoutedQuery {
   readonly signal: AbortSignal
 }
 
-/** The route of a statement, and the findings of its analysis for a cluster, if it was analysed for one. */
+/** The route of a statement. */
 export interface RoutedTo {
   /** Undefined where no clusters and rules are configured: the statement runs here. */
   readonly routed: Routed | undefined
-  readonly analysed?: AnalysedForCluster
+  /** Gives the findings of the analysis for the cluster, which begins at the call if no rights depend on it. */
+  readonly analyse?: () => Promise<AnalysedForCluster | undefined>
 }
 
 /**
  * Decides where a statement runs. Only its syntax counts, because a cluster may have functions and types that this
  * server does not know. A rule about the size of a statement has it analysed here too. A query for a cluster is then
- * analysed over the metadata of the cluster.
+ * analysed over the metadata of the cluster: here if the rights of its user depend on it, else by the caller.
  * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED; AMBIGUOUS_NAME; MISSING_CATALOG_NAME
  */
 export async function routeStatement(delegation: Delegation, query: RoutedQuery): Promise<RoutedTo> {
@@ -118,18 +119,20 @@ export async function routeStatement(delegation: Delegation, query: RoutedQuery)
   if (routed.to === 'local' || routed.to === 'reject') return { routed }
   const reached = reachedBy(targetOf(routed))
   const rightsOf = checkSendable(query, names, reached)
-  const analysed =
-    survey.kind === 'Query' && routed.readOnly && routed.grade !== 'unchecked'
-      ? await analyseForCluster({
-          analysis: query.analysis,
-          catalogs: catalogs.at(targetOf(routed)),
-          user: identity.user,
-          rightsOf,
-        })
-      : undefined
-  if (!analysed && rightsOf) checkAllColumns(query, rightsOf, names)
   const checked = query.rightsOf === undefined || !reached.every(decidesItself)
-  return analysed ? { routed: { ...routed, checked, grade: 'analysed' }, analysed } : { routed: { ...routed, checked } }
+  const to = { routed: { ...routed, checked } }
+  const isAnalysed = survey.kind === 'Query' && routed.readOnly && routed.grade !== 'unchecked'
+  const analyse = () =>
+    analyseForCluster({
+      analysis: query.analysis,
+      catalogs: catalogs.at(targetOf(routed)),
+      user: identity.user,
+      rightsOf,
+    })
+  if (!rightsOf) return isAnalysed ? { ...to, analyse } : to
+  const analysed = isAnalysed ? await analyse() : undefined
+  if (!analysed) checkAllColumns(query, rightsOf, names)
+  return { ...to, analyse: async () => analysed }
 }
 
 /**

@@ -121,6 +121,8 @@ function bedOf(
   const gets = new Map<string, number>()
   /** How many GETs there were before each request for figures. */
   const figuresAfter: number[] = []
+  /** How many POSTs there were before each read of metadata. */
+  const metadataAfter: number[] = []
   const relay: RelayPort = {
     async post({ name }) {
       posted.push(name)
@@ -168,6 +170,7 @@ function bedOf(
       withinMs: () => 600_000,
       runOnCluster: ({ name }, sql) =>
         Promise.resolve(columns ?? []).then((rows) => {
+          metadataAfter.push(posted.length)
           if (!columns || !sql.includes('.columns ')) throw new ClusterLost(name, 'unreachable', 'does not answer')
           return rows
         }),
@@ -190,7 +193,7 @@ function bedOf(
       filesInForce: () => FILES,
     },
   })
-  return { ...bed, log, posted, canceled, left, gets, figuresAfter }
+  return { ...bed, log, posted, canceled, left, gets, figuresAfter, metadataAfter }
 }
 
 type Bed = ReturnType<typeof bedOf>
@@ -288,6 +291,12 @@ const failureOf = (answer: StatementAnswer) => (answer.kind === 'answer' ? answe
 const FILES = { 'routing-rules': 'ab12' }
 const READ = 'SELECT * FROM hive.s.t'
 const WRITE = 'INSERT INTO hive.s.t SELECT 1'
+/** The columns of the table at the clusters. */
+const COLUMNS = [
+  ['t', 'a', 'bigint', 'YES', null, null],
+  ['t', 'b', 'varchar', 'YES', null, null],
+  ['t', 'odd', 'objectid', 'YES', null, null],
+]
 
 describe('A delegated statement', () => {
   it('has the pages of its cluster, and its end is in the log before the last one is sent', async () => {
@@ -312,6 +321,14 @@ describe('A delegated statement', () => {
     const bed = bedOf({ a: ['last'] }, undefined, { holdMs: 60_000 })
     await bed.submit(READ)
     expect(bed.log.appends.map(({ types }) => types)).toEqual([['QueryCreated', 'QueryPlanned', 'TaskCreated']])
+  })
+
+  it('is analysed while the cluster answers the POST', async () => {
+    const bed = bedOf({ a: ['last'] }, undefined, { columns: COLUMNS.slice(0, 2) })
+    await follow(bed, 'SELECT a FROM hive.s.t')
+    expect(new Set(bed.metadataAfter)).toEqual(new Set([1]))
+    const [stream] = [...bed.log.streams.values()]
+    expect(stream![1]!.data).toMatchObject({ routed: { grade: 'analysed' }, route: 'delegated' })
   })
 
   it('is created while the cluster does not answer the POST', async () => {
@@ -723,11 +740,6 @@ describe('A delegated statement under access rules', () => {
     expect(bed.posted).toEqual([])
   })
 
-  const COLUMNS = [
-    ['t', 'a', 'bigint', 'YES', null, null],
-    ['t', 'b', 'varchar', 'YES', null, null],
-    ['t', 'odd', 'objectid', 'YES', null, null],
-  ]
   const withoutB = { ...all, columns: [{ name: 'b', allow: false }] }
   const planned = z.object({ routed: z.object({ grade: z.string() }) })
   const gradeOf = (bed: Bed): string => {
