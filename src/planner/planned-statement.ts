@@ -43,8 +43,8 @@ export interface TableRead {
 }
 
 /**
- * A rendered query, of which stages are made once the splits of its scans are known. Its `sql` reads `"$s0"`, `"$s1"` … and names its columns `c0`
- * …
+ * A rendered query. The planner makes its stages once the splits of its scans are known. Its `sql` reads `"$s0"`,
+ * `"$s1"` … and names its columns `c0`, `c1` …
  */
 export interface RenderedQuery {
   readonly sql: string
@@ -68,7 +68,10 @@ export interface RenderedQuery {
     /** The scan has the columns `$file` and `$row` behind `columns`. */
     readonly rowIds?: true
   }[]
-  /** The tables that the statement itself reads, each once, without what only rules read. */
+  /**
+   * The tables that the statement itself reads, each once. Tables and columns that only access rules read are left out.
+   * The list depends on push-down (docs/decisions/0012-the-planner-finds-the-tables-read.md).
+   */
   readonly reads: readonly TableRead[]
   /** The views that the statement itself reads, without those of rules. */
   readonly views: readonly ViewRead[]
