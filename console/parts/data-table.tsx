@@ -12,6 +12,7 @@ import { useMemo, useState, type ReactNode } from 'react'
 import classes from './data-table.module.css'
 import { Explained } from './explained.tsx'
 import type { Explanation } from './explanations.ts'
+import { LongText } from './long-text.tsx'
 import { Pager } from './pager.tsx'
 import { ScrolledTable } from './scrolled-table.tsx'
 
@@ -120,7 +121,7 @@ export function DataTable<T extends object>(props: DataTableProps<T>) {
                   ) : null}
                   {columns.map((column) => (
                     <Table.Td key={column.id} className={column.numeric ? classes.numeric : undefined}>
-                      {column.cell ? column.cell(row.original) : column.value(row.original)}
+                      {column.cell ? column.cell(row.original) : <Value of={column.value(row.original)} />}
                     </Table.Td>
                   ))}
                 </Table.Tr>
@@ -130,6 +131,13 @@ export function DataTable<T extends object>(props: DataTableProps<T>) {
       </ScrolledTable>
     </>
   )
+}
+
+/** A short text is shown as it is. */
+const SHORT = 60
+
+function Value({ of }: { readonly of: string | number | undefined }) {
+  return typeof of === 'string' && of.length > SHORT ? <LongText text={of} /> : of
 }
 
 type Sorted = false | 'asc' | 'desc'

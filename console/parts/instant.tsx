@@ -17,9 +17,11 @@ function formatIn(timeZone: string | undefined): Intl.DateTimeFormat {
 export function Instant({ iso }: { readonly iso: string | undefined }) {
   const { zone } = useTimeZone()
   if (iso === undefined) return null
+  const time = new Date(iso)
+  if (Number.isNaN(time.getTime())) return iso
   return (
     <time dateTime={iso} title={`${iso} (UTC)`}>
-      {formats[zone].format(new Date(iso))}
+      {formats[zone].format(time)}
     </time>
   )
 }

@@ -4,10 +4,7 @@ import { cellText, type Value } from '../api/statement/exact-json.ts'
 import type { ResultColumn, Row } from '../api/statement/formats.ts'
 import { DataTable, type Column } from './data-table.tsx'
 import { EXPLANATIONS, type Explanation } from './explanations.ts'
-import { shownCount } from './units.ts'
-
-/** Longer texts are cut in cells; a download has them whole. */
-const MOST_CHARACTERS = 1000
+import { LongText } from './long-text.tsx'
 
 interface NumberedRow {
   readonly number: number
@@ -64,14 +61,7 @@ function Cell({ value }: { readonly value: Value }) {
         NULL
       </Text>
     )
-  const text = cellText(value)
-  return text.length <= MOST_CHARACTERS ? (
-    <span className="cell">{text}</span>
-  ) : (
-    <span className="cell" title={`The first ${shownCount(MOST_CHARACTERS)} of ${shownCount(text.length)} characters`}>
-      {text.slice(0, MOST_CHARACTERS)}…
-    </span>
-  )
+  return <LongText text={cellText(value)} />
 }
 
 function sortValue(value: Value): string | number | undefined {

@@ -7,11 +7,11 @@ import { builtConsole } from './built-console.ts'
 import { CHROMIUM } from './chromium.ts'
 import { serve } from './http-app.ts'
 
-/** Chromium, in which each test opens a page of its own. */
+/** Chromium with one page for all tests of a file: a further page of its own would cost each test a second of CPU. */
 export interface CheckedBrowser {
   /**
-   * Opens an address and works with the page. Fails if the browser reports an error, also one of the content security
-   * policy.
+   * Opens an address and works with the page, which has no cookies and no stored data. Fails if the browser reports an
+   * error, also one of the content security policy.
    */
   withPage(address: string, work: (page: Page) => Promise<void>): Promise<void>
   close(): Promise<void>
@@ -19,28 +19,43 @@ export interface CheckedBrowser {
 
 export async function openCheckedBrowser(): Promise<CheckedBrowser> {
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+  let errors: string[] = []
+  let opened: Page | undefined
+
+  async function openPage(): Promise<Page> {
+    const context = await browser.newContext({ acceptDownloads: true, reducedMotion: 'reduce' })
+    const page = await context.newPage()
+    page.setDefaultTimeout(60_000)
+    page.on('pageerror', (error) => errors.push(error.message))
+    page.on('console', (message) => {
+      if (message.text().includes('Content Security Policy')) errors.push(message.text())
+    })
+    return page
+  }
+
   return {
     async withPage(address, work) {
-      const context = await browser.newContext({ acceptDownloads: true })
-      const page = await context.newPage()
-      page.setDefaultTimeout(60_000)
-      const errors: string[] = []
-      page.on('pageerror', (error) => errors.push(error.message))
-      page.on('console', (message) => {
-        if (message.text().includes('Content Security Policy')) errors.push(message.text())
-      })
-      try {
-        await page.goto(address)
-        await page.waitForSelector('h1')
-        await work(page)
-        expect(errors).toEqual([])
-      } finally {
-        await context.close()
-      }
+      const page = opened ?? (await openPage())
+      // After a failure the next test has another page.
+      opened = undefined
+      errors = []
+      await page.setViewportSize(VIEWPORT)
+      await page.emulateMedia({ colorScheme: 'light' })
+      await page.goto(address)
+      await page.waitForSelector('h1')
+      await work(page)
+      expect(errors).toEqual([])
+      await page.evaluate('localStorage.clear(); sessionStorage.clear()')
+      await page.context().clearCookies()
+      // The page must not ask the API of the next test.
+      await page.goto('about:blank')
+      opened = page
     },
     close: () => browser.close(),
   }
 }
+
+const VIEWPORT = { width: 1280, height: 720 }
 
 /** The same with the built console, on one server whose API each test brings. */
 export interface ConsoleBrowser {
@@ -82,20 +97,29 @@ export async function violations(page: Page): Promise<readonly string[]> {
   }
 }
 
+/** How a page is shown. */
+export interface Look {
+  /** Of the window, pixels. */
+  readonly width: number
+  readonly colorScheme: 'light' | 'dark'
+}
+
 /** Requires that axe finds nothing, in light and dark, and that the page is no wider than windows of 390 and 1,600 pixels. */
 export async function expectAccessible(page: Page): Promise<void> {
-  for (const [width, colorScheme] of [
-    [390, 'light'],
-    [1600, 'dark'],
-  ] as const) {
-    await page.setViewportSize({ width, height: 900 })
-    await page.emulateMedia({ colorScheme })
-    await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor()
-    // Colors change over time: axe would see one between light and dark.
-    await page.evaluate(
-      'Promise.allSettled(document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished)).then(() => 0)',
-    )
-    expect(await violations(page), `${width} pixels, ${colorScheme}`).toEqual([])
-    expect(await page.evaluate('document.documentElement.scrollWidth'), `${width} pixels`).toBeLessThanOrEqual(width)
-  }
+  await expectAccessibleAs(page, { width: 390, colorScheme: 'light' })
+  await expectAccessibleAs(page, { width: 1600, colorScheme: 'dark' })
+}
+
+/** Requires that axe finds nothing, and that the page is no wider than the window. */
+export async function expectAccessibleAs(page: Page, { width, colorScheme }: Look): Promise<void> {
+  await page.setViewportSize({ width, height: 900 })
+  await page.emulateMedia({ colorScheme })
+  await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor()
+  // Colors change over time: axe would see one between light and dark.
+  await page.evaluate(
+    'Promise.allSettled(document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished)).then(() => 0)',
+  )
+  const look = `${new URL(page.url()).pathname}${new URL(page.url()).search}, ${width} pixels, ${colorScheme}`
+  expect(await violations(page), look).toEqual([])
+  expect(await page.evaluate('document.documentElement.scrollWidth'), look).toBeLessThanOrEqual(width)
 }

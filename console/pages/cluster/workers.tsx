@@ -4,6 +4,7 @@ import { drainWorker, useNodes } from '../../api/server.ts'
 import { Confirmed } from '../../parts/confirmed.tsx'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { bytesColumn, countColumn, durationColumn, instantColumn, stateColumn } from '../../parts/figure-columns.tsx'
+import { LongText } from '../../parts/long-text.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
 
@@ -12,7 +13,6 @@ const columns: readonly Column<NodeInfo>[] = [
     id: 'node',
     title: 'Node',
     value: (node) => node.nodeId,
-    cell: (node) => <span className="id">{node.nodeId}</span>,
   },
   stateColumn({ id: 'state', title: 'State', of: (node) => node.state }),
   { id: 'address', title: 'Address', value: (node) => node.uri },
@@ -52,7 +52,12 @@ const columns: readonly Column<NodeInfo>[] = [
     id: 'failure',
     title: 'Last failure',
     value: (node) => node.lastFailureInfo?.message,
-    cell: (node) => <span title={node.lastFailureInfo?.type}>{node.lastFailureInfo?.message}</span>,
+    cell: ({ lastFailureInfo: failure }) =>
+      failure ? (
+        <span title={failure.type}>
+          <LongText text={failure.message} />
+        </span>
+      ) : null,
   },
   {
     id: 'actions',

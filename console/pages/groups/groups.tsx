@@ -4,6 +4,7 @@ import type { ResourceGroupInfo } from '../../../src/protocol/info/schemas/serve
 import { useResourceGroups } from '../../api/server.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { durationColumn, stateColumn } from '../../parts/figure-columns.tsx'
+import { LongText } from '../../parts/long-text.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { bytesOf } from '../../parts/units.ts'
 import { usePageTitle } from '../../shell/use-page-title.ts'
@@ -18,7 +19,7 @@ const columns: readonly Column<ResourceGroupInfo>[] = [
     value: (group) => group.id.at(-1),
     cell: (group) => (
       <Anchor component={Link} href={addressOf(group.id)}>
-        {group.id.at(-1)}
+        <LongText text={group.id.at(-1) ?? ''} />
       </Anchor>
     ),
   },
