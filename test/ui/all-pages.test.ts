@@ -58,24 +58,46 @@ describe.runIf(hasChromium('nothing looks at all pages'))('All pages of the cons
     if (path.includes('tab=graph')) await page.locator('.react-flow__node').first().waitFor()
   }
 
-  it.each([null, 'ana'])('pass axe in light and dark, narrow and wide, with the user %s', async (user) => {
-    await browser.withPage('/ui', consoleApi({ user }), async (page) => {
-      for (const [at, [path, text]] of PAGES.entries())
-        for (const look of looksOf(at).filter((one) => one.user === user)) {
-          await open(page, path, text)
-          await expectAccessibleAs(page, look)
+  it.each([null, 'ana'])(
+    'pass axe in light and dark, narrow and wide, and explain every number, with the user %s',
+    async (user) => {
+      await browser.withPage('/ui', consoleApi({ user }), async (page) => {
+        for (const [at, [path, text]] of PAGES.entries()) {
+          const looks = looksOf(at).filter((one) => one.user === user)
+          for (const look of looks) {
+            await open(page, path, text)
+            await expectAccessibleAs(page, look)
+          }
+          if (looks.length > 0) expect(await unexplainedNumbers(page), path).toEqual([])
         }
-    })
-  })
+        await open(page, '/ui/cluster', 'writes the event log')
+        await page.evaluate("document.querySelector('dd').textContent = '7 s'")
+        expect(await unexplainedNumbers(page), 'a number without explanation').toEqual(['7 s'])
+      })
+    },
+  )
 
-  it('explain every number', async () => {
-    await browser.withPage('/ui', consoleApi({ user: null }), async (page) => {
-      for (const [path, text] of PAGES) {
-        await open(page, path, text)
-        expect(await unexplainedNumbers(page), path).toEqual([])
+  it('draw the activity of the last minutes as lines that have a text', async () => {
+    await browser.withPage('/ui/cluster', consoleApi({ user: null }), async (page) => {
+      const lines = page.getByRole('img', { name: /over the last minutes: / })
+      // A page that is seen again reads its data again.
+      await expect
+        .poll(async () => {
+          await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+          return lines.count()
+        })
+        .toBe(3)
+      expect(await lines.last().getAttribute('aria-label')).toBe(
+        'Open over the last minutes: 0 queries, at most 0 queries',
+      )
+      for (const line of await lines.all()) {
+        const box = await line.boundingBox()
+        expect(Math.min(box!.width, box!.height)).toBeGreaterThan(30)
+        expect(await line.locator('path').getAttribute('d')).toMatch(/^M[\d.]+,[\d.]+[HL]/)
       }
-      await page.evaluate("document.querySelector('dd').textContent = '7 s'")
-      expect(await unexplainedNumbers(page), 'a number without explanation').toEqual(['7 s'])
+      const color = await page.evaluate("getComputedStyle(document.querySelector('figure path')).stroke")
+      expect(color).toMatch(/^rgb\(/)
+      await expectAccessibleAs(page, { width: 390, colorScheme: 'dark' })
     })
   })
 
