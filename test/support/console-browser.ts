@@ -99,7 +99,7 @@ export async function violations(page: Page): Promise<readonly string[]> {
 
 /** How a page is shown. */
 export interface Look {
-  /** Of the window, pixels. */
+  /** Width of the window, pixels. */
   readonly width: number
   readonly colorScheme: 'light' | 'dark'
 }
