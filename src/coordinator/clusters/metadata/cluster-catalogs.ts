@@ -66,58 +66,43 @@ export interface ClusterCatalogsDeps {
 const FIRST_LIST_MS = 5_000
 
 export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalogs {
-  const { clusters, local, connect, withinMs, runOnCluster, now } = deps
-  const groups = new Map<string, ClusterMetadata<ClusterView>>()
-  const localNames = new Set(local.names())
+  return new ListedCatalogs(deps)
+}
+
+class ListedCatalogs implements ClusterCatalogs {
+  readonly #deps: ClusterCatalogsDeps
+  readonly #groups = new Map<string, ClusterMetadata<ClusterView>>()
+  readonly #localNames: ReadonlySet<string>
   /** The catalogs of lists that this server does not have. */
-  const owns = new WeakMap<ReadonlySet<string>, ReadonlySet<string>>()
+  readonly #owns = new WeakMap<ReadonlySet<string>, ReadonlySet<string>>()
 
-  function metadataOf(group: string): ClusterMetadata<ClusterView> {
-    const known = groups.get(group)
-    if (known) return known
-    const made = createClusterMetadata<ClusterView>({
-      group,
-      nameOf: ({ name }) => name,
-      // A cluster whose file has changed is another cluster.
-      keyOf: ({ name, digest }) => `${name} ${digest}`,
-      // A cluster that seems to be away is asked if there is no other: its checks may fail on a busy machine.
-      open: (catalog) =>
-        clusters
-          .list()
-          .filter(({ group: of, state }) => of === group && state === 'ACTIVE')
-          .filter((cluster) => hasCatalog(cluster, catalog))
-          .toSorted(
-            (a, b) =>
-              Number(isClusterOpen(b)) - Number(isClusterOpen(a)) || a.running / a.weight - b.running / b.weight,
-          ),
-      withinMs,
-      runOnCluster,
-      now,
-    })
-    groups.set(group, made)
-    return made
+  constructor(deps: ClusterCatalogsDeps) {
+    this.#deps = deps
+    this.#localNames = new Set(deps.local.names())
   }
 
-  /** The catalogs that only the cluster has; undefined while it has not listed them. */
-  function listOf(cluster: ClusterView): ReadonlySet<string> | undefined {
-    const given = cluster.catalogs ?? metadataOf(cluster.group).catalogs(cluster)
-    if (!given) return undefined
-    const made =
-      owns.get(given) ?? new Set([...given].filter((name) => !localNames.has(name) && !OWN_CATALOGS.has(name)))
-    owns.set(given, made)
-    return made
+  names(): string[] {
+    return [...new Set(this.#clusters().flatMap((cluster) => [...this.#ownOf(cluster)]))].toSorted()
   }
 
-  const hasCatalog = (cluster: ClusterView, catalog: string): boolean =>
-    cluster.mirrors.has(catalog) || ownOf(cluster).has(catalog)
-  const ownOf = (cluster: ClusterView): ReadonlySet<string> => listOf(cluster) ?? new Set()
-  const unlisted = (): readonly ClusterView[] => clusters.list().filter((cluster) => !listOf(cluster))
+  get(catalog: string): Connector | undefined {
+    const group = this.#groupOf(catalog)
+    return group === undefined ? undefined : this.#connectorOf(catalog, group, this.decidesItself(catalog))
+  }
 
-  async function untilListed(): Promise<void> {
+  async untilKnown(names: readonly string[]): Promise<void> {
+    const missing = names.filter((name) => !this.#localNames.has(name))
+    if (missing.length === 0) return
+    const all = this.#clusters()
+    const isKnown = (name: string): boolean => all.some((cluster) => this.#ownOf(cluster).has(name))
+    if (!missing.every(isKnown)) await this.untilListed()
+  }
+
+  async untilListed(): Promise<void> {
     // A cluster that is known to be away is not waited for each time.
-    const waited = unlisted()
+    const waited = this.#unlisted()
       .filter(({ health }) => health !== 'UNHEALTHY')
-      .map((cluster) => metadataOf(cluster.group).listed(cluster))
+      .map((cluster) => this.#metadataOf(cluster.group).listed(cluster))
     if (waited.length > 0)
       await settlesWithin(
         Promise.all(waited).then(() => {}),
@@ -125,78 +110,121 @@ export function createClusterCatalogs(deps: ClusterCatalogsDeps): ClusterCatalog
       )
   }
 
-  /** The group whose metadata lists show for a catalog. */
-  function groupOf(catalog: string): string | undefined {
-    const having = clusters.list().filter((cluster) => ownOf(cluster).has(catalog))
-    const names = (of: readonly ClusterView[]): string | undefined => of.map(({ group }) => group).toSorted()[0]
-    return names(having.filter(isClusterOpen)) ?? names(having)
+  unlisted(): readonly string[] {
+    return this.#unlisted().map(({ name }) => name)
   }
 
-  function decides(catalog: string): boolean {
-    const all = clusters.list()
-    const having = new Set(all.filter((cluster) => ownOf(cluster).has(catalog)).map(({ group }) => group))
-    return having.size > 0 && all.every((cluster) => !having.has(cluster.group) || decidesItself(cluster))
-  }
-
-  function connectorOf(catalog: string, group: string, theyDecide: boolean): Connector {
-    const { of } = metadataOf(group)
-    return connect({ catalog, group, metadata: of(undefined), forUser: theyDecide ? of : undefined })
-  }
-
-  function targets(): GroupCatalogs {
+  targets(): GroupCatalogs {
     const byCluster = new Map<string, RemoteCatalogs>()
     const byGroup = new Map<string, RemoteCatalogs>()
-    for (const cluster of clusters.list()) {
+    for (const cluster of this.#clusters()) {
       const { name, group, mirrors } = cluster
-      const listed = listOf(cluster)
+      const listed = this.#listOf(cluster)
       byCluster.set(name, { own: listed ?? new Set(), mirrors })
       const before = byGroup.get(group)
       // A cluster that has not listed its catalogs says nothing about the group.
       const own = before && listed ? common(before.own, listed) : (listed ?? before?.own)
       byGroup.set(group, { own: own ?? new Set(), mirrors: before ? common(before.mirrors, mirrors) : mirrors })
     }
-    return { local: localNames, groups: byGroup, clusters: byCluster }
+    return { local: this.#localNames, groups: byGroup, clusters: byCluster }
   }
 
-  return {
-    names: () => [...new Set(clusters.list().flatMap((cluster) => [...ownOf(cluster)]))].toSorted(),
-    get(catalog) {
-      const group = groupOf(catalog)
-      return group === undefined ? undefined : connectorOf(catalog, group, decides(catalog))
-    },
-    async untilKnown(names) {
-      const missing = names.filter((name) => !localNames.has(name))
-      if (missing.length === 0) return
-      const all = clusters.list()
-      const isKnown = (name: string): boolean => all.some((cluster) => ownOf(cluster).has(name))
-      if (!missing.every(isKnown)) await untilListed()
-    },
-    untilListed,
-    unlisted: () => unlisted().map(({ name }) => name),
-    targets,
-    at(target) {
-      const reached = clusters.list().filter((cluster) => isTarget(cluster, target))
-      const { groups: byGroup, clusters: byCluster } = targets()
-      const there = 'group' in target ? byGroup.get(target.group) : byCluster.get(target.cluster)
-      const own = there?.own ?? new Set()
-      const connectorThere = (catalog: string): Connector | undefined =>
-        reached[0] && own.has(catalog)
-          ? connectorOf(catalog, reached[0].group, reached.every(decidesItself))
-          : undefined
-      return {
-        names: () => [...local.names(), ...own],
-        get: (catalog) => local.get(catalog) ?? connectorThere(catalog),
-      }
-    },
-    metadataOf: (group) => metadataOf(group).of(undefined),
-    decidesItself: decides,
-    drop(target, changed) {
-      const changedGroups = clusters
-        .list()
-        .filter((cluster) => isTarget(cluster, target))
-        .map(({ group }) => group)
-      for (const group of new Set(changedGroups)) groups.get(group)?.drop(changed)
-    },
+  at(target: ClusterTarget): Catalogs {
+    const { local } = this.#deps
+    const reached = this.#clusters().filter((cluster) => isTarget(cluster, target))
+    const { groups: byGroup, clusters: byCluster } = this.targets()
+    const there = 'group' in target ? byGroup.get(target.group) : byCluster.get(target.cluster)
+    const own = there?.own ?? new Set()
+    const connectorThere = (catalog: string): Connector | undefined =>
+      reached[0] && own.has(catalog)
+        ? this.#connectorOf(catalog, reached[0].group, reached.every(decidesItself))
+        : undefined
+    return {
+      names: () => [...local.names(), ...own],
+      get: (catalog) => local.get(catalog) ?? connectorThere(catalog),
+    }
+  }
+
+  metadataOf(group: string): ServerMetadata {
+    return this.#metadataOf(group).of(undefined)
+  }
+
+  decidesItself(catalog: string): boolean {
+    const all = this.#clusters()
+    const having = new Set(all.filter((cluster) => this.#ownOf(cluster).has(catalog)).map(({ group }) => group))
+    return having.size > 0 && all.every((cluster) => !having.has(cluster.group) || decidesItself(cluster))
+  }
+
+  drop(target: ClusterTarget, changed: ChangedScope): void {
+    const changedGroups = this.#clusters()
+      .filter((cluster) => isTarget(cluster, target))
+      .map(({ group }) => group)
+    for (const group of new Set(changedGroups)) this.#groups.get(group)?.drop(changed)
+  }
+
+  #clusters(): readonly ClusterView[] {
+    return this.#deps.clusters.list()
+  }
+
+  #metadataOf(group: string): ClusterMetadata<ClusterView> {
+    const known = this.#groups.get(group)
+    if (known) return known
+    const { withinMs, runOnCluster, now } = this.#deps
+    const made = createClusterMetadata<ClusterView>({
+      group,
+      nameOf: ({ name }) => name,
+      // A cluster whose file has changed is another cluster.
+      keyOf: ({ name, digest }) => `${name} ${digest}`,
+      open: (catalog) => this.#openIn(group, catalog),
+      withinMs,
+      runOnCluster,
+      now,
+    })
+    this.#groups.set(group, made)
+    return made
+  }
+
+  /**
+   * The clusters of a group that may answer a question about a catalog, the best first. A cluster that seems to be away
+   * is asked if there is no other: its checks may fail on a busy machine.
+   */
+  #openIn(group: string, catalog: string): readonly ClusterView[] {
+    return this.#clusters()
+      .filter((cluster) => cluster.group === group && cluster.state === 'ACTIVE')
+      .filter((cluster) => cluster.mirrors.has(catalog) || this.#ownOf(cluster).has(catalog))
+      .toSorted(
+        (a, b) => Number(isClusterOpen(b)) - Number(isClusterOpen(a)) || a.running / a.weight - b.running / b.weight,
+      )
+  }
+
+  /** The catalogs that only the cluster has; undefined while it has not listed them. */
+  #listOf(cluster: ClusterView): ReadonlySet<string> | undefined {
+    const given = cluster.catalogs ?? this.#metadataOf(cluster.group).catalogs(cluster)
+    if (!given) return undefined
+    const isOwn = (name: string): boolean => !this.#localNames.has(name) && !OWN_CATALOGS.has(name)
+    const made = this.#owns.get(given) ?? new Set([...given].filter(isOwn))
+    this.#owns.set(given, made)
+    return made
+  }
+
+  #ownOf(cluster: ClusterView): ReadonlySet<string> {
+    return this.#listOf(cluster) ?? new Set()
+  }
+
+  #unlisted(): readonly ClusterView[] {
+    return this.#clusters().filter((cluster) => !this.#listOf(cluster))
+  }
+
+  /** The group whose metadata lists show for a catalog. */
+  #groupOf(catalog: string): string | undefined {
+    const having = this.#clusters().filter((cluster) => this.#ownOf(cluster).has(catalog))
+    const names = (of: readonly ClusterView[]): string | undefined => of.map(({ group }) => group).toSorted()[0]
+    return names(having.filter(isClusterOpen)) ?? names(having)
+  }
+
+  #connectorOf(catalog: string, group: string, theyDecide: boolean): Connector {
+    const { of } = this.#metadataOf(group)
+    return this.#deps.connect({ catalog, group, metadata: of(undefined), forUser: theyDecide ? of : undefined })
   }
 }
 

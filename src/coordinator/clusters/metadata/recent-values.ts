@@ -100,148 +100,163 @@ interface Failure {
 }
 
 export function createRecentValues<T>(options: RecentValuesOptions<T>): RecentValues<T> {
-  const { weightOf, mostBytes, now, staleMs = STALE_MS, isRemembered = () => true } = options
+  return new KeptValues(options)
+}
+
+class KeptValues<T> implements RecentValues<T> {
+  readonly #options: Required<RecentValuesOptions<T>>
   /** In the order of their last use: the first ones are removed when there is no room. */
-  const entries = new Map<string, Entry<T>>()
-  const reads = new Map<string, StartedRead<T>>()
-  const failures = new Map<string, Failure>()
-  let weight = 0
-  let sweptAt = now()
+  readonly #entries = new Map<string, Entry<T>>()
+  readonly #reads = new Map<string, StartedRead<T>>()
+  readonly #failures = new Map<string, Failure>()
+  /** The memory of all entries, bytes. */
+  #weight = 0
+  #sweptAt: number
 
-  function remove(key: string): void {
-    weight -= entries.get(key)?.weight ?? 0
-    entries.delete(key)
+  constructor(options: RecentValuesOptions<T>) {
+    const { staleMs = STALE_MS, isRemembered = () => true } = options
+    this.#options = { ...options, staleMs, isRemembered }
+    this.#sweptAt = options.now()
   }
 
-  /** Removes the values that are too old to be given. */
-  function sweep(): void {
-    if (now() - sweptAt < FRESH_MS) return
-    sweptAt = now()
-    for (const [key, { readAt }] of entries) if (sweptAt - readAt >= staleMs) remove(key)
-  }
-
-  function put(key: string, entry: Entry<T>): void {
-    remove(key)
-    sweep()
-    entries.set(key, entry)
-    weight += entry.weight
-    for (const oldest of entries.keys()) {
-      if (weight <= mostBytes || oldest === key) break
-      remove(oldest)
+  async get(scope: MetadataScope, read: ReadValue<T>): Promise<T> {
+    const key = keyOf(scope)
+    const statement = currentStatement()
+    for (;;) {
+      const known = this.#freshAt(key)
+      if (known !== undefined) return known
+      const running = this.#reads.get(key)
+      const failure = running ? undefined : this.#failureOf(key)
+      if (failure) throw failure.error
+      try {
+        return await valueFor(statement, running ?? this.#start(key, scope, read))
+      } catch (error) {
+        // All statements that waited for this read had ended. This statement needs a new read.
+        if (!(error instanceof NotWanted) || statement?.aborted) throw error
+      }
     }
   }
 
-  async function finish(key: string, run: Read, read: ReadValue<T>): Promise<T> {
-    const before = entries.get(key)
+  last(scope: MetadataScope, read: ReadValue<T>): T | undefined {
+    const key = keyOf(scope)
+    // The caller learns from `settled` that the read has ended.
+    if (this.#freshAt(key) === undefined && !this.#reads.has(key) && !this.#failureOf(key))
+      this.#start(key, scope, read).value.catch(() => {})
+    return this.#entries.get(key)?.value
+  }
+
+  fresh(scope: MetadataScope): T | undefined {
+    return this.#freshAt(keyOf(scope))
+  }
+
+  async settled(scope: MetadataScope): Promise<void> {
+    await this.#reads.get(keyOf(scope))?.value.catch(() => {})
+  }
+
+  drop(changed: ChangedScope): void {
+    for (const [key, { scope }] of this.#entries) if (isAbout(scope, changed)) this.#remove(key)
+    for (const [key, { scope }] of this.#failures) if (isAbout(scope, changed)) this.#failures.delete(key)
+    for (const [key, { run }] of this.#reads) {
+      if (!isAbout(run.scope, changed)) continue
+      run.dropped = true
+      this.#reads.delete(key)
+    }
+  }
+
+  #remove(key: string): void {
+    this.#weight -= this.#entries.get(key)?.weight ?? 0
+    this.#entries.delete(key)
+  }
+
+  /** Removes the values that are too old to be given. */
+  #sweep(): void {
+    const now = this.#options.now()
+    if (now - this.#sweptAt < FRESH_MS) return
+    this.#sweptAt = now
+    for (const [key, { readAt }] of this.#entries) if (now - readAt >= this.#options.staleMs) this.#remove(key)
+  }
+
+  #put(key: string, entry: Entry<T>): void {
+    this.#remove(key)
+    this.#sweep()
+    this.#entries.set(key, entry)
+    this.#weight += entry.weight
+    for (const oldest of this.#entries.keys()) {
+      if (this.#weight <= this.#options.mostBytes || oldest === key) break
+      this.#remove(oldest)
+    }
+  }
+
+  async #finish(key: string, run: Read, read: ReadValue<T>): Promise<T> {
+    const { now, staleMs, weightOf } = this.#options
+    const before = this.#entries.get(key)
     try {
       const value = await read(run.unwanted.signal)
       const readAt = now()
-      if (!run.dropped)
-        put(key, { scope: run.scope, value, weight: weightIn(key, value), readAt, freshUntil: readAt + FRESH_MS })
+      const weight = ENTRY_BYTES + 2 * key.length + weightOf(value)
+      if (!run.dropped) this.#put(key, { scope: run.scope, value, weight, readAt, freshUntil: readAt + FRESH_MS })
       return value
     } catch (error) {
       if (error instanceof NotWanted) throw error
       const holds = before !== undefined && now() - before.readAt < staleMs
       if (!holds || howToRetry(error) === 'never') {
         if (!run.dropped) {
-          remove(key)
-          remember(key, run.scope, error)
+          this.#remove(key)
+          this.#remember(key, run.scope, error)
         }
         throw error
       }
-      if (!run.dropped) put(key, { ...before, freshUntil: now() + ASK_AGAIN_MS })
+      if (!run.dropped) this.#put(key, { ...before, freshUntil: now() + ASK_AGAIN_MS })
       return before.value
     }
   }
 
-  const weightIn = (key: string, value: T): number => ENTRY_BYTES + 2 * key.length + weightOf(value)
-
-  function remember(key: string, scope: MetadataScope, error: unknown): void {
-    if (!isRemembered(error) || key.length > MOST_FAILURE_KEY) return
-    if (failures.size >= MOST_FAILURES) failures.clear()
-    failures.set(key, { scope, error, until: now() + ASK_AGAIN_MS })
+  #remember(key: string, scope: MetadataScope, error: unknown): void {
+    if (!this.#options.isRemembered(error) || key.length > MOST_FAILURE_KEY) return
+    if (this.#failures.size >= MOST_FAILURES) this.#failures.clear()
+    this.#failures.set(key, { scope, error, until: this.#options.now() + ASK_AGAIN_MS })
   }
 
   /** The remembered failure of a read. */
-  function failureOf(key: string): Failure | undefined {
-    const failure = failures.get(key)
-    if (!failure || now() < failure.until) return failure
-    failures.delete(key)
+  #failureOf(key: string): Failure | undefined {
+    const failure = this.#failures.get(key)
+    if (!failure || this.#options.now() < failure.until) return failure
+    this.#failures.delete(key)
     return undefined
   }
 
-  function freshAt(key: string): T | undefined {
-    const known = entries.get(key)
-    if (!known || now() >= known.freshUntil) return undefined
-    entries.delete(key)
-    entries.set(key, known)
+  #freshAt(key: string): T | undefined {
+    const known = this.#entries.get(key)
+    if (!known || this.#options.now() >= known.freshUntil) return undefined
+    this.#entries.delete(key)
+    this.#entries.set(key, known)
     return known.value
   }
 
-  function start(key: string, scope: MetadataScope, read: ReadValue<T>): StartedRead<T> {
+  #start(key: string, scope: MetadataScope, read: ReadValue<T>): StartedRead<T> {
     const run: Read = { scope, dropped: false, waiting: 0, unwanted: new AbortController() }
-    const value = finish(key, run, read).finally(() => {
-      if (!run.dropped) reads.delete(key)
+    const value = this.#finish(key, run, read).finally(() => {
+      if (!run.dropped) this.#reads.delete(key)
     })
     const started = { run, value }
-    reads.set(key, started)
+    this.#reads.set(key, started)
     return started
   }
+}
 
-  /** Waits for a read, until a statement ends. */
-  async function valueFor(statement: AbortSignal | undefined, { run, value }: StartedRead<T>): Promise<T> {
-    const leave = (): void => {
-      run.waiting--
-      if (run.waiting === 0) run.unwanted.abort()
-    }
-    run.waiting++
-    if (statement?.aborted) leave()
-    else statement?.addEventListener('abort', leave)
-    try {
-      return await value
-    } finally {
-      statement?.removeEventListener('abort', leave)
-    }
+/** Waits for a read, until a statement ends. */
+async function valueFor<T>(statement: AbortSignal | undefined, { run, value }: StartedRead<T>): Promise<T> {
+  const leave = (): void => {
+    run.waiting--
+    if (run.waiting === 0) run.unwanted.abort()
   }
-
-  return {
-    async get(scope, read) {
-      const key = keyOf(scope)
-      const statement = currentStatement()
-      for (;;) {
-        const known = freshAt(key)
-        if (known !== undefined) return known
-        const running = reads.get(key)
-        const failure = running ? undefined : failureOf(key)
-        if (failure) throw failure.error
-        try {
-          return await valueFor(statement, running ?? start(key, scope, read))
-        } catch (error) {
-          // All statements that waited for this read had ended. This statement needs a new read.
-          if (!(error instanceof NotWanted) || statement?.aborted) throw error
-        }
-      }
-    },
-    last(scope, read) {
-      const key = keyOf(scope)
-      // The caller learns from `settled` that the read has ended.
-      if (freshAt(key) === undefined && !reads.has(key) && !failureOf(key))
-        start(key, scope, read).value.catch(() => {})
-      return entries.get(key)?.value
-    },
-    fresh: (scope) => freshAt(keyOf(scope)),
-    async settled(scope) {
-      await reads.get(keyOf(scope))?.value.catch(() => {})
-    },
-    drop(changed) {
-      for (const [key, { scope }] of entries) if (isAbout(scope, changed)) remove(key)
-      for (const [key, { scope }] of failures) if (isAbout(scope, changed)) failures.delete(key)
-      for (const [key, { run }] of reads) {
-        if (!isAbout(run.scope, changed)) continue
-        run.dropped = true
-        reads.delete(key)
-      }
-    },
+  run.waiting++
+  if (statement?.aborted) leave()
+  else statement?.addEventListener('abort', leave)
+  try {
+    return await value
+  } finally {
+    statement?.removeEventListener('abort', leave)
   }
 }
 
