@@ -66,7 +66,7 @@ export async function leaveRoot(
   try {
     await handOver(config, user)
   } catch (error) {
-    // Otherwise the user who owned the folder could make the next start, and its engines, stay root.
+    // Otherwise the user that owned the folder could make the next start, and its engines, run as root.
     const why = (error as Error).message
     if (config.runAs !== undefined) throw refusal(config.runAs, why)
     throw new ExitError(

@@ -3,7 +3,7 @@ const IN_BACKGROUND = /(^|[^&])&\s*$/
 const LOOK_MS = 500
 
 /**
- * Whether npm (npx, pnpm, yarn) runs this very program in the foreground. A program that one of npm's scripts started
+ * Whether npm (npx, pnpm, yarn) runs this program in the foreground. A program that one of npm's scripts started
  * inherits the same variables, so the script's text is checked.
  */
 export function isRunByNpm(env: NodeJS.ProcessEnv): boolean {

@@ -84,7 +84,7 @@ const flags = {
 } as const
 
 const time = z.iso.datetime({ offset: true, error: 'must be a time such as 2026-05-01T00:00:00Z' })
-/** Such as `fingerprints:3`. */
+/** For example `fingerprints:3`. */
 const fingerprintsSchema = z
   .string()
   .regex(/^fingerprints(:[1-9]\d{0,3})?$/)

@@ -164,7 +164,7 @@ function ignoringErrors(action: () => void): void {
   try {
     action()
   } catch {
-    // Such as a full disk.
+    // For example a full disk.
   }
 }
 

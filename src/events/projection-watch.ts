@@ -60,7 +60,7 @@ export function createProjectionWatch(log: LogEnd & EventReader, read: QueryRows
       const [tip, { checkpoint, ageMillis }] = await Promise.all([log.tip(), progress()])
       const events = Math.max(0, eventsBelow(tip) - eventsBelow(checkpoint))
       if (events === 0) return { events, oldestMillis: 0 }
-      // The checkpoint's age is no measure: before the oldest event, nothing may have happened for days.
+      // The lag is the age of the oldest event that is not projected. The checkpoint may be days older than this event.
       const oldest = await log.read(checkpoint, 1).then(
         (read) => read.events[0]?.time,
         () => undefined,

@@ -23,8 +23,8 @@ export class HoldsLoop extends Signal {}
 
 export interface CpuBudgetOptions {
   /**
-   * Work that has held the event loop for so many milliseconds by the clock throws `HoldsLoop`. Not if it had less than
-   * half of that as CPU time: then it would take as long elsewhere. Absent: only the budget ends work.
+   * Work that has held the event loop for this elapsed time, milliseconds, throws `HoldsLoop`. Work that got less than
+   * half of that as CPU time continues, because it would take as long in a thread. Absent: only the budget ends work.
    */
   readonly holdMs?: number | undefined
   /** CPU time of the calling thread, milliseconds. Given in a thread whose event loop serves nothing else. */
@@ -35,22 +35,22 @@ export interface CpuBudgetOptions {
 
 /** How long a piece of work took, milliseconds. */
 export interface WorkTimes {
-  /** By the clock. */
+  /** Elapsed time, milliseconds. */
   readonly heldMs: number
-  /** CPU time. */
+  /** CPU time, milliseconds. */
   readonly usedMs: number
 }
 
 /**
- * Runs without a pass of the event loop between them may hold it for this long by the clock, or for the whole budget if
- * that is more.
+ * The longest elapsed time in which runs may hold the event loop, if the loop makes no pass between them. A budget of
+ * more than this may hold it for the whole budget.
  */
 const LONGEST_HOLD_MS = 6_000
 
 /** How many rounds pass between two looks at the clock. */
 const ROUNDS = 128
 
-/** A run up to this long counts by the clock: reading the CPU time takes as long as parsing a small statement. */
+/** A shorter run counts with its elapsed time: reading the CPU time takes as long as parsing a small statement. */
 const SHORT_RUN_MS = 1
 
 /** Runs that begin within this time share one reading of the process's CPU time. */
@@ -100,7 +100,7 @@ export function createCpuBudget(
 ): CpuBudget {
   const longestHoldMs = threadCpuMs ? Infinity : Math.max(milliseconds, LONGEST_HOLD_MS)
   let spentMs = before?.usedMs ?? 0
-  /** Time by the clock in runs that have ended since the last pass of the event loop. */
+  /** The elapsed time of the runs that have ended since the last pass of the event loop. */
   let heldBeforeMs = 0
   /** The CPU time of the same runs. */
   let usedBeforeMs = 0

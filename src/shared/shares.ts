@@ -17,7 +17,7 @@ export class Shares {
   readonly #addresses = new Map<string, number>()
   readonly #users = new Map<string, number>()
 
-  /** Makes the tests of whether an owner may take one of so many free slots. */
+  /** Makes the tests that decide whether an owner may take one of the free slots. */
   among(free: number): MayTake {
     const most = free > 0 ? OF_EACH_FREE * free : -1
     return {

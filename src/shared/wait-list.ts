@@ -6,7 +6,7 @@ export class WaitList {
     return this.#waiting.size === 0
   }
 
-  /** Resolves when it happens next, or after so many milliseconds. */
+  /** Resolves when it happens next, or after this number of milliseconds. */
   wait(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const woken = (): void => {

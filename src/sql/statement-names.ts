@@ -21,11 +21,11 @@ export interface StatementNames {
   readonly readsChanged: boolean
   /** The catalogs that the statement names, including those without a table: `SHOW SCHEMAS FROM c`, `c.s.f(x)`. */
   readonly catalogs: readonly string[]
-  /** Whether it uses the catalog of the session without naming it: `SHOW SCHEMAS`, `DROP SCHEMA s`. */
+  /** Whether the statement uses the catalog of the session without naming it: `SHOW SCHEMAS`, `DROP SCHEMA s`. */
   readonly usesSessionCatalog: boolean
   /** The kind of the statement, or of the one that it executes, explains or describes; undefined if that is unknown. */
   readonly kind: Statement['kind'] | undefined
-  /** Whether it reads an older version of a table: another server does not have the same versions. */
+  /** Whether the statement reads an older version of a table: another server does not have the same versions. */
   readonly namesVersions: boolean
   /** Whether a function or procedure of a catalog takes part, which may read or change tables that no name shows. */
   readonly unresolved: boolean

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 export interface Folder {
   readonly fd: number
   /**
-   * A path to this very folder: names below it are found here even if the folder's own name leads elsewhere meanwhile.
+   * A path that always leads to the opened folder, even if another folder gets its name meanwhile.
    */
   readonly path: string
 }

@@ -37,7 +37,7 @@ function hasThreads(pid: number): boolean {
   return readdirSync(`/proc/${pid}/task`).length > 1
 }
 
-/** Whether this very process still runs. */
+/** Whether the process still runs, and no other process has its number. */
 export function isRunning({ pid, startTime }: ProcessIdentity): boolean {
   return identify(pid)?.startTime === startTime
 }

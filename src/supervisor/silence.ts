@@ -25,7 +25,7 @@ export class Silence {
     this.#silentMs = 0
   }
 
-  /** Counts a tick of so many milliseconds. @returns how long the child has been silent, milliseconds */
+  /** Counts a tick of this length, milliseconds. @returns how long the child has been silent, milliseconds */
   tick(tickMs: number): number {
     const waited = this.#waitedMs()
     const waitedInTick = Math.max(0, (waited ?? 0) - (this.#waitedBefore ?? waited ?? 0))

@@ -84,7 +84,7 @@ export function startThreadedSpans(options: ThreadedSpansOptions): SpanSink {
     thread.postMessage(message)
   }
 
-  /** @returns whether there is room for so many more items */
+  /** @returns whether there is room for this number of further items */
   function takes(count: number): boolean {
     if (given + spans.length + sources.length + count <= MOST) return true
     onSpans('dropped', count)

@@ -63,7 +63,7 @@ export class ChangeTargets {
     return { resolved: await this.#resolveObject(change, { object, newest }, begun), folder }
   }
 
-  /** @param newest the newest version of the folder of the name; 0 without one */
+  /** @param newest the newest version in the folder that has the name of the object; 0 without a version */
   async #resolveObject(
     change: Extract<TableChange, { table: string }>,
     { object, newest }: { readonly object: NamedObject | undefined; readonly newest: number },

@@ -46,7 +46,7 @@ function upgraded(content: FirstFormat['content'], folder: string): ManifestCont
     fileSchema: ONLY_SCHEMA,
     files: content.files.map((file) => ({ ...file, path: `${folder}/${file.path}`, schema: ONLY_SCHEMA })),
     removals: [],
-    // No version before removed single rows or changed columns: a table that was replaced has another id.
+    // In format 1, no version removed single rows or changed columns. A replaced table has another id.
     changedAt: 1,
   }
 }

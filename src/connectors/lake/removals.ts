@@ -17,7 +17,7 @@ export function removedRows({ removals }: Pick<TableContent, 'removals'>): Reado
   return new Map(removals.map(({ file, by }) => [file, by.reduce((sum, { rows }) => sum + rows, 0)]))
 }
 
-/** The rows of a file that are rows of the table, as long as none is removed. */
+/** The number of rows that a file gives to the table, before removals. */
 export function liveRows({ rows, live }: TableFile): number {
   return live ?? rows
 }
@@ -88,7 +88,7 @@ export function filesToRewrite(
   return new Set([...changed, ...(small.length > 1 || changed.length > 0 ? small : [])].map(({ path }) => path))
 }
 
-/** Whether so many rows were changed that reading the table has become slow. */
+/** Whether the table has so many changed rows that reading it has become slow. */
 export function isWorthRewriting(table: Pick<TableContent, 'files' | 'removals'>): boolean {
   if (table.files.filter(({ live }) => live !== undefined).length > MOST_CHANGE_FILES) return true
   const removed = removedRows(table)

@@ -1,4 +1,4 @@
-/** Some rows of one Parquet file, cut at row group borders. */
+/** A part of a Parquet file that begins and ends with a row group. */
 export interface ParquetRange {
   /** Absolute path. */
   readonly path: string

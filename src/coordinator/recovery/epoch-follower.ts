@@ -14,7 +14,7 @@ export interface WriterAddress {
   readonly writer: string
   /** The base address under which it is reached. */
   readonly address: string
-  /** Whether it handed the log over: then the next writer need not wait. */
+  /** Whether the writer handed the log over: then the next writer need not wait. */
   readonly ended: boolean
   /**
    * When earlier writers were replaced by one at another address without having handed over; wall clock, milliseconds.

@@ -19,7 +19,7 @@ export interface UnneededTask {
 
 interface Due {
   readonly task: UnneededTask
-  /** Both on the monotonic clock. */
+  /** Times of the monotonic clock. */
   readonly at: number
   readonly until: number
 }

@@ -150,7 +150,7 @@ function typeOf(item: JsonValue): string {
 const MIN_BIGINT = -(2n ** 63n)
 const MAX_BIGINT = 2n ** 63n - 1n
 
-/** Whether it is a whole number that is too big for Trino, which then does not treat it as a number. */
+/** Whether the value is a whole number that is too large for Trino. Trino does not treat it as a number. */
 export function isTooBig(number: string): boolean {
   return number.length > 18 && isWholeNumber(number) && !isBigint(BigInt(number))
 }

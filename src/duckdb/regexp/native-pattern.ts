@@ -6,7 +6,7 @@ export interface NativePattern {
   readonly re2: string
   /** A condition on a text that is true if both give the same result; absent: for all texts. */
   readonly guard?: ((text: Sql) => Sql) | undefined
-  /** Whether it may match the empty text, for which replace, split and count differ. */
+  /** Whether the pattern may match the empty text. Then replace, split and count differ. */
   readonly mayBeEmpty: boolean
   /** Whether its matches depend on the surrounding text: `^`, `$`, `\b`. */
   readonly looksAround: boolean
@@ -134,7 +134,7 @@ interface Part {
   readonly size: number
   /** Number of groups before it. */
   readonly before: number
-  /** Whether it ends with `$` or `\z`. Behind these, DuckDB's LIKE finds text where RE2 finds none. */
+  /** Whether the pattern ends with `$` or `\z`. Behind these, DuckDB's LIKE finds text where RE2 finds none. */
   readonly isEnd?: boolean
 }
 

@@ -24,7 +24,7 @@ interface Specifier {
   readonly flags: string
   readonly width: number | undefined
   readonly precision: number | undefined
-  /** Whether it formats a part of a date or time. */
+  /** Whether the conversion formats a part of a date or time. */
   readonly ofTime: boolean
   /** In lower case, except for times. */
   readonly conversion: string

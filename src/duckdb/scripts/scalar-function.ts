@@ -14,7 +14,7 @@ export interface ScalarFunction {
   readonly name: string
   readonly parameters: readonly ScalarTypeName[]
   readonly returns: ScalarTypeName
-  /** Whether it is called for NULL arguments too; otherwise the result is NULL if any argument is NULL. */
+  /** Whether DuckDB calls the function for NULL arguments too. Otherwise the result is NULL if an argument is NULL. */
   readonly nullable?: boolean
   /** Whether DuckDB must not fold it, nor share results between equal calls. */
   readonly volatile?: boolean

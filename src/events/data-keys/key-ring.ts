@@ -34,7 +34,7 @@ export interface KeyRingOptions {
 /** A start waits this long for Postgres, to know the keys that other processes made and forgot. */
 const OPEN_WAIT_MS = 1000
 const LOOK_MS = 15_000
-/** Blocks are made for this many epochs ahead: the log can change its writer so many times while Postgres is away. */
+/** Blocks are made for this many epochs ahead: the log can change its writer this many times while Postgres is away. */
 const EPOCHS_AHEAD = 8
 /** Limit of streams whose key is remembered. A stream beyond it gets another key with its next event. */
 const MAX_STREAMS = 20_000

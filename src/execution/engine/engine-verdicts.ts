@@ -9,7 +9,7 @@ import type { Outcome } from './engine-work.ts'
 export interface AttemptVerdict {
   /** The statement's error, unless it is tried again. */
   readonly error: Error
-  /** Whether it may be tried again, alone in an engine, if this was its first attempt. */
+  /** Whether the statement may be tried again, alone in an engine, if this was its first attempt. */
   readonly again?: true
   /** The engine's memory was full: if no other statement runs there, the engine is replaced. */
   readonly emptyEngine?: true
@@ -28,7 +28,7 @@ export interface Attempted {
   readonly memoryLimit: number
   /** Called when a text may be about a file. */
   readonly files: () => FilesRead
-  /** Whether it is a connector's question about these files, not a statement. */
+  /** Whether the work is a question of a connector about these files, not a statement. */
   readonly isQuestion: boolean
   readonly settings: Pick<EngineSettings, 'maxSpillBytes' | 'translateError'>
 }

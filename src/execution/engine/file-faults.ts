@@ -173,7 +173,7 @@ function placed(wrong: string, rest: string): string {
 
 function namedIn(text: string, before: string, after: string, paths: readonly string[]): string | undefined {
   if (!text.startsWith(before)) return undefined
-  // Some texts end with the name.
+  // Some error texts end with the name of the file.
   return paths.find((path) => `${text}\n`.startsWith(path + after, before.length))
 }
 

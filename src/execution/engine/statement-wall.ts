@@ -29,7 +29,7 @@ export interface EngineVocabulary {
 
 /** The facts about a text that passed the check. */
 export interface ReadText {
-  /** Whether it calls a function that runs in JavaScript. */
+  /** Whether the text calls a function that runs in JavaScript. */
   readonly scripted: boolean
   /** The macros that it calls. */
   readonly macros: ReadonlySet<string>

@@ -10,7 +10,7 @@ export interface PageSink {
   remove(token: number, bytes: number): Promise<void>
   /** Makes the page part of the task's output. */
   list(page: ClosedPage): Promise<void>
-  /** Pending while the page store is full. */
+  /** Resolves once the page store has room for more pages. */
   room(): void | Promise<void>
 }
 

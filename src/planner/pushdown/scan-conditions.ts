@@ -5,7 +5,7 @@ import { mapChildren } from '../../sql/analyzer/walk.ts'
 import { partitionPredicate } from './scan-predicates.ts'
 import { withoutWidening, type ConstantTimes } from './scan-terms.ts'
 
-/** The limit of texts in a condition; longer lists are not worth sending. */
+/** The most texts in a condition. A longer list would cost more to send than it saves. */
 const MOST_VALUES = 1_000
 
 /** Conditions that hold for every row of a scan that is used. */

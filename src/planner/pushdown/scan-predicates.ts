@@ -5,7 +5,7 @@ import type { CompareExpr, Expr, ScanNode } from '../../sql/analyzer/tree.ts'
 import type { SqlType } from '../../sql/types/sql-type.ts'
 import { localIn, LONGEST_PATTERN, withoutWidening, type ConstantTimes } from './scan-terms.ts'
 
-/** Longer lists of values are not worth sending; only the filter above the scan checks them. */
+/** The most values in a list. A longer list is not sent: only the filter above the scan checks it. */
 const MOST_VALUES = 10_000
 
 /**

@@ -19,7 +19,7 @@ export interface Surroundings extends ConstantTimes {
 /** The table's name of the column that an expression reads; undefined for all other expressions. */
 type Source = (expr: Expr) => string | undefined
 
-/** Longer lists of values are not worth sending. */
+/** The most values in a list. A longer list would cost more to send than it saves. */
 const MOST_VALUES = 1_000
 /** Matching takes pattern length times text length, and a source may ignore a cancellation meanwhile; Postgres does. */
 export const LONGEST_PATTERN = 256

@@ -35,7 +35,7 @@ const CONNECTIONS = {
   own: 8,
   logIns: 3,
   polls: 3,
-  /** At least as many as `boundReads` lets run. */
+  /** At least the number of reads that `boundReads` lets run. */
   clients: 8,
   /** One connection for each read that may run. */
   statements: RUNTIME_READS + HISTORY_READS,

@@ -87,7 +87,7 @@ export function startArchivingQueries(parts: ArchivingQueriesParts): ArchivingQu
     }
   }
 
-  /** Whether the disk has room for so many bytes above the configured minimum. */
+  /** Whether the disk has room for this number of bytes above the configured minimum. */
   async function hasRoom(bytes: number): Promise<boolean> {
     return (await parts.freeBytes(resolve(files.folder))) - bytes > config.limits.diskFloorBytes
   }

@@ -3,11 +3,11 @@ import type { RequestHandler } from 'express'
 import { createReadGate } from '../edge/read-gate.ts'
 import { requestTarget } from '../edge/request-target.ts'
 
-/** Reads of one query or one page of the list. */
+/** The limits of reads of one query or one page of the list. */
 const READS = { running: 6, runningOfOne: 4, waiting: 512, waitingOfOne: 128 }
 /**
- * Lists of all tasks. Each is made from all events of all queries of the last minutes, and held for as long as its
- * reader takes.
+ * The limits of lists of all tasks. Such a list is made from all events of the queries of the last minutes, and stays in
+ * memory until its reader has received it.
  */
 const LISTS = { running: 2, runningOfOne: 2, waiting: 32, waitingOfOne: 8 }
 

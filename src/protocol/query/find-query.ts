@@ -25,8 +25,8 @@ export interface FindQueryDeps {
   readonly identify: (request: Request) => Identity
   readonly authorize: Authorize
   /**
-   * How long a read waits until the read models have its process's own writes, milliseconds. After that it is marked
-   * stale.
+   * How long a read waits until the read models have the writes of this process, milliseconds. After that time the
+   * answer is marked as stale.
    */
   readonly ownWritesWaitMs: number
   readonly onError?: (error: unknown) => void

@@ -137,7 +137,7 @@ function createMinutes(
 ): (person: LimitedPerson, what: 'begun' | 'fact') => boolean {
   let since = -Infinity
   let all: Minute = { begun: 0, facts: 0 }
-  /** Has at most as many owners as facts are allowed in a minute. */
+  /** It has at most one owner for each fact that is allowed in a minute. */
   const owners = new Map<string, Minute>()
   return (person, what) => {
     const now = clock.monotonicMs()

@@ -18,7 +18,7 @@ export interface PeriodEndParts {
 export interface ArchivePolicy {
   /** Records written before this are archived, ISO UTC. */
   readonly before: string | undefined
-  /** Records are archived when at least so many follow them in the log. */
+  /** Records are archived when at least this number of records follow them in the log. */
   readonly keepRecords: bigint | undefined
   /** Approximate limit of a period. */
   readonly mostRecords: bigint

@@ -102,7 +102,7 @@ function refuseOtherMeaning(text: string): void {
 export interface PatternCharacter {
   readonly character: string
   readonly at: number
-  /** Whether it is between `[` and `]`, without the brackets themselves. */
+  /** Whether the character is between `[` and `]`. The brackets themselves do not count. */
   readonly inClass: boolean
 }
 

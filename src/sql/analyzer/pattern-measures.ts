@@ -18,7 +18,7 @@ interface Placeholder {
   readonly value: Expr
   readonly from: 'first' | 'last'
   readonly skip: number
-  /** Whether it refers to the whole match even if rows are returned one by one. */
+  /** Whether the measure refers to the whole match even if rows are returned one by one. */
   readonly final: boolean
 }
 

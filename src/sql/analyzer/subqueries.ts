@@ -31,7 +31,7 @@ import type { Expr, QuantifiedExpr, Subquery } from './tree.ts'
 interface AnalyzedSubquery extends Subquery {
   /** The names of its columns. */
   readonly names: readonly (string | undefined)[]
-  /** Whether it reads columns of the outer query. */
+  /** Whether the subquery reads columns of the outer query. */
   readonly correlated: boolean
 }
 

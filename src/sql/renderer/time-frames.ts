@@ -4,9 +4,9 @@ import { isFine } from '../types/duckdb-representation.ts'
 import { FRAME_BOUNDS } from './frame-offset.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
-/** A frame and the rows that use it; the first matching condition applies. */
+/** A frame, and the condition of the rows that use it. A row uses the first frame whose condition holds. */
 interface FrameOfRows {
-  /** Undefined for all other rows. */
+  /** Undefined in the last frame, for all other rows. */
   readonly when: Sql | undefined
   readonly frame: Sql
 }

@@ -64,7 +64,7 @@ const MAX_NAME = 256
 
 /** Whether a name is a secret's. @param name of a column, a property, a function, an argument …, without quotes */
 export function isSecretName(name: string): boolean {
-  // Real names are shorter; longer texts are not worth the time.
+  // A real name is shorter. To check a longer text would take too much time.
   const short = name.slice(-MAX_NAME)
   if (isForeignName(short)) return true
   const words = wordsOf(short.replace(/([a-z0-9])([A-Z])/g, '$1_$2'))

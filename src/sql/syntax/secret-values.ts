@@ -85,7 +85,7 @@ function partsOf(piece: string): { readonly quote: string; readonly inner: strin
 
 function without(text: string, lowerValue: string, value: string): string {
   const lower = text.toLowerCase()
-  // Some letters change length with their case, so that positions differ; then only the exact case is found.
+  // The length of some letters changes with their case. Positions then differ, so only the exact case is found.
   const isAlike = lower.length === text.length && lowerValue.length === value.length
   const [searched, wanted] = isAlike ? [lower, lowerValue] : [text, value]
   const beginning = wanted.slice(0, BEGINNING)

@@ -14,7 +14,7 @@ export class CountedBytes {
     this.#hold = hold
   }
 
-  /** @throws EngineError if there is no memory for so many bytes */
+  /** @throws EngineError if there is no memory for this number of bytes */
   grow(bytes: number): void {
     while (this.#hold && bytes > (this.#releases.length + 1) * STEP_BYTES) this.#releases.push(this.#hold(STEP_BYTES))
   }

@@ -8,9 +8,9 @@ export interface OwnStatement {
   readonly sql: string
   /** The user that it runs as; undefined: the user of the gateway's credentials. */
   readonly user: string | undefined
-  /** How long it may take, milliseconds. */
+  /** The longest time of the statement, milliseconds. */
   readonly withinMs: number
-  /** The most bytes of all its rows. */
+  /** The most bytes of all rows together. */
   readonly mostBytes: number
   /** The most rows. */
   readonly mostRows: number

@@ -75,12 +75,15 @@ export class GroupTree<T> {
     return this.#rules
   }
 
-  /** Expects so many queries of an earlier coordinator from now on. */
+  /** Sets how many queries of an earlier coordinator are expected. */
   expect(queries: number): void {
     this.#expected = queries
   }
 
-  /** Whether no query starts, because others are expected before it; the single group keeps slots for those instead. */
+  /**
+   * Whether no query starts yet, because queries of an earlier coordinator are expected first. The single group never
+   * waits: it keeps slots free for these queries.
+   */
   get held(): boolean {
     return this.#expected > 0 && this.#rules.single === undefined
   }

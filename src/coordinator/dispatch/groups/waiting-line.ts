@@ -8,7 +8,7 @@ export interface Waits {
   /** Whether an earlier coordinator accepted it: then it comes before all new queries. */
   readonly recovered: boolean
   readonly priority: number
-  /** Lower came earlier; no two are equal. */
+  /** A number of its own. An earlier query has a lower number. */
   readonly order: number
 }
 
@@ -16,7 +16,7 @@ export interface Waits {
 export interface Line<T extends Waits> {
   readonly length: number
   readonly policy: SchedulingPolicy
-  /** The waiting queries; in their order, where they have one. */
+  /** The waiting queries. If the policy has an order, they are in this order. */
   readonly all: readonly T[]
   /** The highest priority of the waiting queries; 0 for none. */
   readonly highest: number
@@ -31,7 +31,7 @@ export interface Line<T extends Waits> {
   /**
    * Whether a query may start before those that wait.
    * @param running how many queries of the group run
-   * @param expected how many queries of the earlier coordinator are still to come
+   * @param expected how many queries of the earlier coordinator have not arrived yet
    */
   mayStart(one: Pick<Waits, 'owner' | 'recovered'>, running: number, expected: number): boolean
   /**

@@ -24,7 +24,7 @@ export interface TaskAttempt {
 }
 
 const ASK_AGAIN_MS = 250
-/** After so many answers of a worker that lack pages, the task counts as lost. */
+/** If this number of answers of a worker lack pages, the task counts as lost. */
 const MOST_ANSWERS = 20
 
 /**

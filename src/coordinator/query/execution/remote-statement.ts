@@ -37,7 +37,7 @@ export interface DelegatedStatement {
 }
 
 /**
- * After so many refused POSTs the query fails. Repeating a POST is safe, because Trino does not start a statement at
+ * The query fails after this number of refused POSTs. Repeating a POST is safe, because Trino does not start a statement at
  * it.
  */
 const MOST_POSTS = 3

@@ -169,7 +169,7 @@ export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned):
   const plan = recordedPlan(planned)
   const target = plan && targetOf(resultStage(plan.stages))
   if (!target) return 'analyze'
-  // A change that names rows was planned inside the guard. It enters again before new changes may.
+  // A change that names rows was planned while it held the guard. It takes the guard again before new changes can.
   const entered = countsRows(target.change) ? deps.guard.resume(target.catalog, target.change) : undefined
   return (async () => {
     if (isTakenOut(query.created, target.change)) throw secretsNotKept()

@@ -40,12 +40,12 @@ export async function cancelQuery(
   return endedSo(execution.aggregate.state, ending) ? 'done' : 'ended'
 }
 
-/** Whether the query ended by this very ending. Ends without `endedBy` are equal if their errors are. */
+/** Whether this ending ended the query. Endings without `endedBy` are equal if their errors are equal. */
 function endedSo(state: QueryState, { failure, endedBy }: Ending): boolean {
   if (state.kind !== 'FAILED') return false
   if (!endedBy) return state.failure.errorName === failure.errorName
   const by = state.failed.endedBy
-  // The recorded state holds this very object; or another process carried the same statement or act out before.
+  // The same object was recorded. If another process carried the statement or act out, only their ids are equal.
   if (by === endedBy) return true
   const isSame = (one: 'statement' | 'act'): boolean => by?.[one] !== undefined && by[one] === endedBy[one]
   return isSame('statement') || isSame('act')

@@ -116,7 +116,7 @@ export const serverInfo = z.looseObject({
   environment: z.string(),
   coordinator: z.boolean(),
   starting: z.boolean(),
-  /** Whether it writes the event log, and the epoch that it knows; present on a coordinator once it serves. */
+  /** Whether the coordinator writes the event log, and the epoch that it knows; present on a coordinator once it serves. */
   writer: z.boolean().optional(),
   epoch: count.optional(),
   uptime: durationSchema,
