@@ -10,7 +10,7 @@ import { loadAnchorKey } from '../security/anchor-key.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { splitFlags } from './command-flags.ts'
-import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { openForCommand, type CommandDeps } from './open-for-command.ts'
 import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu archive --older-than <age> [--by <name>] [settings]
@@ -51,7 +51,7 @@ function ageOf(flag: string | boolean | undefined): number {
   return age
 }
 
-async function archive(parts: CommandParts, age: number, by: string): Promise<ArchivedLog> {
+async function archive(parts: CommandDeps, age: number, by: string): Promise<ArchivedLog> {
   const { config, databaseUrl } = parts
   await parts.migrated()
   const log = await parts.log()

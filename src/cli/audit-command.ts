@@ -12,7 +12,7 @@ import { queryArchiveFolder } from '../processes/event-log/query-archive-of.ts'
 import { sendToWriter } from '../processes/event-log/with-writer.ts'
 import { believedKeys } from './believed-keys.ts'
 import { filesOf, splitFlags } from './command-flags.ts'
-import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { openForCommand, type CommandDeps } from './open-for-command.ts'
 import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu audit verify [options] [settings]
@@ -108,7 +108,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
  * audit must not change the log that it checks.
  */
 async function reportAudit(
-  { config, databaseUrl, log: openLog }: CommandParts,
+  { config, databaseUrl, log: openLog }: CommandDeps,
   findings: readonly Finding[],
   { records, events, queries, open, tables, periods, anchors, signatures }: AuditSummary,
   milliseconds: number,

@@ -10,7 +10,7 @@ import { loadAnchorKey } from '../security/anchor-key.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { splitFlags } from './command-flags.ts'
-import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { openForCommand, type CommandDeps } from './open-for-command.ts'
 import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu continue [--by <name>] [settings]
@@ -61,7 +61,7 @@ export async function continueCommand(
   }
 }
 
-async function close(parts: CommandParts, config: Config): Promise<PeriodManifest> {
+async function close(parts: CommandDeps, config: Config): Promise<PeriodManifest> {
   await parts.migrated()
   const log = await parts.log()
   const { store } = await parts.records()

@@ -16,7 +16,7 @@ import { exitCodes } from '../shared/exit-codes.ts'
 import type { ServerAnswer } from '../shared/http-client.ts'
 import { parseJson } from '../shared/parse-json.ts'
 import { splitFlags } from './command-flags.ts'
-import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { openForCommand, type CommandDeps } from './open-for-command.ts'
 import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu erase (--user <name> | --value <text>) [options] [settings]
@@ -91,7 +91,7 @@ export async function eraseCommand(argv: readonly string[]): Promise<number> {
 }
 
 interface Opened {
-  readonly parts: CommandParts
+  readonly parts: CommandDeps
   readonly log: EventLog
   readonly erasing: Erasing
   readonly flags: Flags

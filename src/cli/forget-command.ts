@@ -8,7 +8,7 @@ import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId, type QueryId } from '../shared/ids.ts'
 import { withWriter } from '../processes/event-log/with-writer.ts'
 import { splitFlags } from './command-flags.ts'
-import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { openForCommand, type CommandDeps } from './open-for-command.ts'
 import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu forget --query <id> [--by <name>] [settings]
@@ -39,7 +39,7 @@ export async function forgetCommand(argv: readonly string[]): Promise<number> {
   return 0
 }
 
-async function forget(parts: CommandParts, queryId: QueryId, by: string): Promise<ForgetOutcome> {
+async function forget(parts: CommandDeps, queryId: QueryId, by: string): Promise<ForgetOutcome> {
   const { config, databaseUrl } = parts
   await parts.migrated()
   const log = await parts.log()

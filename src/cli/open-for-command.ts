@@ -12,7 +12,7 @@ import { exitCodes } from '../shared/exit-codes.ts'
 import { openDatabase } from './open-database.ts'
 
 /** The parts of Quipu's data. Each is opened on first use and closed when the command ends. */
-export interface CommandParts {
+export interface CommandDeps {
   readonly config: Config
   readonly databaseUrl: string
   readonly database: { readonly connectionString: string }
@@ -36,7 +36,7 @@ export interface CommandParts {
  * part first.
  * @throws ExitError 69 when the log or the database fails
  */
-export async function openForCommand<T>(config: Config, work: (parts: CommandParts) => Promise<T>): Promise<T> {
+export async function openForCommand<T>(config: Config, work: (parts: CommandDeps) => Promise<T>): Promise<T> {
   const closes: (() => Promise<void>)[] = []
   const { url: databaseUrl, close } = await openDatabase(config)
   closes.push(close)

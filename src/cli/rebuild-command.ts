@@ -9,7 +9,7 @@ import { archivesOf } from '../processes/event-log/archives-of.ts'
 import { logsBefore } from '../processes/event-log/logs-before.ts'
 import { withWriter } from '../processes/event-log/with-writer.ts'
 import { splitFlags } from './command-flags.ts'
-import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { openForCommand, type CommandDeps } from './open-for-command.ts'
 import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu rebuild [--query <id>] [settings]
@@ -40,7 +40,7 @@ export async function rebuildCommand(argv: readonly string[]): Promise<number> {
   return exitCodes.drained
 }
 
-async function rebuild(parts: CommandParts): Promise<void> {
+async function rebuild(parts: CommandDeps): Promise<void> {
   await parts.migrated()
   const log = await parts.log()
   const progress = process.stderr.isTTY ? showProgress : undefined
@@ -63,7 +63,7 @@ type RebuildReport = Pick<Rebuilt, 'events' | 'milliseconds' | 'deadLetters'>
 
 /** Records ProjectionRebuilt. The tables are in use even if this fails. */
 async function recordRebuild(
-  { config, databaseUrl, log: openLog }: CommandParts,
+  { config, databaseUrl, log: openLog }: CommandDeps,
   { events, milliseconds, deadLetters }: RebuildReport,
   stream?: QueryId,
 ): Promise<void> {
@@ -90,7 +90,7 @@ function queryOf(flag: string | boolean | undefined): QueryId | undefined {
   throw new ExitError(exitCodes.configuration, `--query: '${flag === true ? '' : flag}' is not a query id`)
 }
 
-async function mend(queryId: QueryId, parts: CommandParts): Promise<void> {
+async function mend(queryId: QueryId, parts: CommandDeps): Promise<void> {
   const { database } = parts
   const began = systemClock.monotonicMs()
   const { events, deadLetters } = await mendQuery(database, queryId).catch((error: Error) => {

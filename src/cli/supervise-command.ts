@@ -200,7 +200,7 @@ function banner(
   const database = postgres ? `embedded Postgres (${postgres})` : 'the Postgres of DATABASE_URL'
   const log = config.kafkaBrokers.length > 0 ? `Kafka at ${config.kafkaBrokers.join(', ')}` : 'Postgres'
   const catalogs = catalogNames(config.catalogDir)
-  // Under TLS, a name that the certificate has.
+  // With TLS, clients must use a name that the certificate contains.
   const called = (config.tlsCert !== undefined && config.advertisedUrl) || url
   const ca = config.tlsCaFile === undefined ? '' : ` --ca ${config.tlsCaFile}`
   const trust = config.tlsCaFile === undefined ? '' : ` --truststore-path ${config.tlsCaFile}`

@@ -28,7 +28,7 @@ import type { ArchivedRecords } from './archive/archived-records.ts'
 import { memoryOf } from './envelope.ts'
 import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import { LogReader, type ClaimData } from './log-reader.ts'
-import { PartitionWriter, type PartitionWriterParts } from './partition-writer.ts'
+import { PartitionWriter, type PartitionWriterDeps } from './partition-writer.ts'
 import { RecentEvents } from './recent-events.ts'
 import type { LogPosition, RecordStore, StoreLimits } from './record-store.ts'
 import { startSubscription } from './subscription.ts'
@@ -82,7 +82,7 @@ export interface EventLogOptions {
 export interface EventLogSeams {
   readonly fold?: Fold
   readonly createReader?: (store: RecordStore, fold?: Fold) => LogReader
-  readonly createWriter?: (parts: PartitionWriterParts, partition: number) => PartitionWriter
+  readonly createWriter?: (parts: PartitionWriterDeps, partition: number) => PartitionWriter
 }
 
 /**

@@ -32,7 +32,7 @@ import type {
 import { sealAppend, type SealedAppend } from './seal-append.ts'
 import { StreamHeads } from './stream-heads.ts'
 
-export interface PartitionWriterParts {
+export interface PartitionWriterDeps {
   readonly store: RecordStore
   readonly reader: LogReader
   readonly recent: RecentEvents
@@ -84,7 +84,7 @@ const MAX_BATCH_EVENTS = 1000
  */
 export class PartitionWriter {
   readonly partition: number
-  protected readonly parts: PartitionWriterParts
+  protected readonly parts: PartitionWriterDeps
   /** Records at all lower offsets are folded into this. */
   protected logPosition: LogPosition = { offset: 0n, state: { epoch: 0, writer: '', number: 0, count: 0, hash: '' } }
   readonly #fold: Fold
@@ -106,7 +106,7 @@ export class PartitionWriter {
   #closed = false
   #lost: EventLogError | undefined = new Fenced('This process has not claimed the log')
 
-  constructor(parts: PartitionWriterParts, partition: number) {
+  constructor(parts: PartitionWriterDeps, partition: number) {
     this.parts = parts
     this.partition = partition
     this.#fold = parts.fold ?? trueFold

@@ -4,7 +4,7 @@ import type { LogReader } from './log-reader.ts'
 import type { RecentEvents } from './recent-events.ts'
 import type { LogPosition, RecordStore } from './record-store.ts'
 
-export interface SubscriptionParts {
+export interface SubscriptionDeps {
   readonly store: RecordStore
   readonly reader: LogReader
   /** One for each log partition. */
@@ -26,7 +26,7 @@ const LOOK_AGAIN_MS = 1000
 
 /** Follows the log in a loop that waits for its callback. Ends at the first error that waiting cannot repair. */
 export function startSubscription(
-  parts: SubscriptionParts,
+  parts: SubscriptionDeps,
   from: ReadFrom,
   on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>,
 ): Subscription {
@@ -49,7 +49,7 @@ export function startSubscription(
 
 class Follower {
   checkpoint: Checkpoint | undefined
-  readonly #parts: SubscriptionParts
+  readonly #parts: SubscriptionDeps
   readonly #on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>
   readonly #signal: AbortSignal
   readonly #most: number
@@ -57,7 +57,7 @@ class Follower {
   #wake: () => void = () => {}
 
   constructor(
-    parts: SubscriptionParts,
+    parts: SubscriptionDeps,
     on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>,
     signal: AbortSignal,
   ) {

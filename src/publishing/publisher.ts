@@ -5,7 +5,7 @@ import type { PublishedCheckpoints } from './published-checkpoints.ts'
 import type { Destination, Message, Publication } from './publication.ts'
 import { FactKeeper } from './query-facts.ts'
 
-export interface PublisherParts {
+export interface PublisherDeps {
   /** The name of the publisher's checkpoint. */
   readonly name: string
   readonly log: LogFeed & StreamReader
@@ -49,7 +49,7 @@ const LONGEST_PAUSE_MS = 30_000
  * accepted. It reads like any other subscriber, so nothing waits for it, and events that are not published yet stay in
  * the log.
  */
-export function startPublisher(parts: PublisherParts): Publisher {
+export function startPublisher(parts: PublisherDeps): Publisher {
   const running = new RunningPublisher(parts)
   const done = running.run()
   done.catch(parts.onEnd)
@@ -63,7 +63,7 @@ export function startPublisher(parts: PublisherParts): Publisher {
 }
 
 class RunningPublisher {
-  readonly #parts: PublisherParts
+  readonly #parts: PublisherDeps
   readonly #facts: FactKeeper
   readonly #stopping = new AbortController()
   #subscription: Subscription | undefined
@@ -73,7 +73,7 @@ class RunningPublisher {
   /** The time of the oldest event in memory. */
   #oldest: number | undefined
 
-  constructor(parts: PublisherParts) {
+  constructor(parts: PublisherDeps) {
     this.#parts = parts
     this.#facts = new FactKeeper(parts.log)
   }

@@ -27,8 +27,8 @@ let isAtWork = false
 let restUntil = 0
 
 /**
- * @returns undefined if work on so many characters may begin now; else a promise that resolves when it is the owner's
- * turn
+ * @returns undefined if work on this number of characters may begin now; else a promise that resolves when the owner is
+ * next
  */
 export function eventLoopSlice(characters: number, owner: SlotOwner): Promise<void> | undefined {
   if (characters >= LONG) return longSlice(owner)

@@ -10,7 +10,7 @@ import {
   type Appended,
 } from '../../src/events/event-log.ts'
 import { LogReader } from '../../src/events/log-reader.ts'
-import { PartitionWriter, type PartitionWriterParts } from '../../src/events/partition-writer.ts'
+import { PartitionWriter, type PartitionWriterDeps } from '../../src/events/partition-writer.ts'
 import { RecentEvents } from '../../src/events/recent-events.ts'
 import type { RecordStore } from '../../src/events/record-store.ts'
 import { brokenAdapters } from '../support/event-log/broken-adapters.ts'
@@ -20,14 +20,14 @@ import { claimText, limits, MemoryRecords, start, type Fate } from '../support/e
 /** Pauses between attempts end at once. */
 vi.mock('node:timers/promises', () => ({ setTimeout: () => new Promise((resolve) => setImmediate(resolve)) }))
 
-type Create = (parts: PartitionWriterParts, partition: number) => PartitionWriter
+type Create = (parts: PartitionWriterDeps, partition: number) => PartitionWriter
 
-function writerOver(log: MemoryRecords, changed: Partial<PartitionWriterParts> & { create?: Create | undefined } = {}) {
+function writerOver(log: MemoryRecords, changed: Partial<PartitionWriterDeps> & { create?: Create | undefined } = {}) {
   const store = changed.store ?? log.store()
   const lost: Error[] = []
   const trouble: Error[] = []
   const { create = (parts, partition) => new PartitionWriter(parts, partition), ...other } = changed
-  const parts: PartitionWriterParts = {
+  const parts: PartitionWriterDeps = {
     store,
     reader: new LogReader(store),
     recent: new RecentEvents(),

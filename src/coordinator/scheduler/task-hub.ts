@@ -63,7 +63,7 @@ export function createTaskHub(
   }
 }
 
-interface FeedParts {
+interface FeedDeps {
   readonly nodeUrl: string
   readonly client: Pick<WorkerClient, 'taskNews'>
   readonly workers: Pick<WorkerDirectory, 'byUrl'>
@@ -77,7 +77,7 @@ const LEFT_AFTER_MS = 1000
 
 /** The news of one worker, from the first listener until the worker does not answer and there is no listener. */
 class WorkerFeed {
-  readonly #parts: FeedParts
+  readonly #parts: FeedDeps
   readonly #listeners = new Map<TaskId, TaskListener>()
   readonly #abort = new AbortController()
   /** The worker's version up to which its news are known; undefined asks for everything. */
@@ -85,7 +85,7 @@ class WorkerFeed {
   #lastAnswer: number
   #ended = false
 
-  constructor(parts: FeedParts) {
+  constructor(parts: FeedDeps) {
     this.#parts = parts
     this.#lastAnswer = parts.options.monotonicMs()
   }

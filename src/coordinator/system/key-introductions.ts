@@ -26,7 +26,7 @@ export const keyIntroductionSchema = introducedKeySchema.extend({
 })
 export type KeyIntroduction = Readonly<z.infer<typeof keyIntroductionSchema>>
 
-export interface IntroducerParts {
+export interface IntroducerDeps {
   readonly key: AnchorKey
   readonly logId: string
   /** Derived from the secret of the cluster. */
@@ -34,7 +34,7 @@ export interface IntroducerParts {
 }
 
 /** Makes the introduction of a coordinator's own key to another coordinator. */
-export function introduceKey({ key, logId, macKey }: IntroducerParts): IntroducedKey {
+export function introduceKey({ key, logId, macKey }: IntroducerDeps): IntroducedKey {
   const publicKey = publicKeyText(key.public)
   return { publicKey, mac: macOf(macKey, logId, publicKey).toString('base64') }
 }
@@ -42,10 +42,7 @@ export function introduceKey({ key, logId, macKey }: IntroducerParts): Introduce
 /**
  * The key that another coordinator presents; undefined where it does not prove that it has the secret of the cluster.
  */
-export function acceptKey(
-  { logId, macKey }: Omit<IntroducerParts, 'key'>,
-  shown: IntroducedKey,
-): KeyObject | undefined {
+export function acceptKey({ logId, macKey }: Omit<IntroducerDeps, 'key'>, shown: IntroducedKey): KeyObject | undefined {
   const mac = Buffer.from(shown.mac, 'base64')
   const expected = macOf(macKey, logId, shown.publicKey)
   if (mac.length !== expected.length || !timingSafeEqual(mac, expected)) return undefined
@@ -65,7 +62,7 @@ export interface KeyRegistrar {
 
 /** @param recorded the records that the log has already */
 export function createKeyRegistrar(
-  parts: IntroducerParts & {
+  parts: IntroducerDeps & {
     readonly journal: Pick<SystemJournal, 'record'>
     readonly recorded: readonly AnchorKeyRecord[]
   },

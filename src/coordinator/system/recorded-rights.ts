@@ -5,8 +5,7 @@ import type { RefusalLog } from './refusal-log.ts'
 import type { SystemJournal } from './system-journal.ts'
 
 /**
- * Records what is refused. Checks by lists, which only leave out rows, are not recorded: they are no attempts of a
- * user.
+ * Records refused requests. A list that leaves out rows is not recorded, because the user did not ask for these rows.
  */
 export function recordDenials(authorize: Authorize, refusals: Pick<RefusalLog, 'accessDenied'>): Authorize {
   return (identity, permission) => {

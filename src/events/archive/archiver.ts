@@ -7,7 +7,7 @@ import { comparePeriod, dropPeriod } from './drop-period.ts'
 import type { PeriodManifest } from './manifest.ts'
 import { writePeriod } from './write-period.ts'
 
-export interface ArchiverParts {
+export interface ArchiverDeps {
   /** Must be open. */
   readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget' | 'cipher'>
   readonly archive: Archive
@@ -15,7 +15,7 @@ export interface ArchiverParts {
   readonly canEnd: (stream: string) => boolean
 }
 
-export interface DropperParts extends ArchiverParts {
+export interface DropperDeps extends ArchiverDeps {
   readonly dropper: RecordDropper
   /** Epoch of this process, which writes the log. */
   readonly epoch: number
@@ -28,7 +28,7 @@ export interface DropperParts extends ArchiverParts {
  * it. When the process dies midway, the next attempt deletes the remains.
  * @throws ArchiveDamaged | LogUnavailable
  */
-export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor): Promise<PeriodManifest> {
+export async function archivePeriod(parts: ArchiverDeps, anchor: ExportedAnchor): Promise<PeriodManifest> {
   const { archive, canEnd } = parts
   const { folder, manifest } = await writePeriod({ ...parts, anchor })
   try {
@@ -49,7 +49,7 @@ export async function archivePeriod(parts: ArchiverParts, anchor: ExportedAnchor
  * @throws ArchiveDamaged nothing more is dropped
  * @throws Fenced | LogUnavailable
  */
-export async function dropArchived(parts: DropperParts): Promise<readonly PeriodManifest[]> {
+export async function dropArchived(parts: DropperDeps): Promise<readonly PeriodManifest[]> {
   const { store, archive, canEnd, announce } = parts
   const dropped: PeriodManifest[] = []
   const isDue = await dueIn(store)
@@ -73,7 +73,7 @@ export async function dropArchived(parts: DropperParts): Promise<readonly Period
 const isBelieved = believes(undefined)
 
 /** Whether a period has records that are still in the log. */
-async function dueIn(store: ArchiverParts['store']): Promise<(period: PeriodManifest) => boolean> {
+async function dueIn(store: ArchiverDeps['store']): Promise<(period: PeriodManifest) => boolean> {
   const start = await store.start?.()
   return ({ to }) => to.some(({ offset }, partition) => BigInt(offset) > (start?.at[partition]?.offset ?? 0n))
 }

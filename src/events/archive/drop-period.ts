@@ -7,7 +7,7 @@ import { ArchiveDamaged } from './archived-records.ts'
 import { CheckedFold } from './checked-fold.ts'
 import { logPositionOf, type PeriodManifest } from './manifest.ts'
 
-export interface DropParts {
+export interface DropDeps {
   readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget' | 'cipher'>
   readonly dropper: RecordDropper
   readonly archive: Archive
@@ -23,7 +23,7 @@ const RECORDS_AT_ONCE = 250
  * @throws ArchiveDamaged when they differ
  * @throws LogUnavailable
  */
-export async function comparePeriod({ store, archive, epoch }: Omit<DropParts, 'dropper'>, period: PeriodManifest) {
+export async function comparePeriod({ store, archive, epoch }: Omit<DropDeps, 'dropper'>, period: PeriodManifest) {
   for (const [partition, from] of (await leftOf(store, period)).entries()) {
     const end = BigInt(period.to[partition]!.offset)
     for (let offset = from.offset; offset < end;) {
@@ -39,7 +39,7 @@ export async function comparePeriod({ store, archive, epoch }: Omit<DropParts, '
 }
 
 async function compare(
-  { store, epoch }: Pick<DropParts, 'store' | 'epoch'>,
+  { store, epoch }: Pick<DropDeps, 'store' | 'epoch'>,
   log: StoredRecord,
   archived: StoredRecord,
 ): Promise<void> {
@@ -65,7 +65,7 @@ async function compare(
  * called again.
  * @throws LogUnavailable | Fenced
  */
-export async function dropPeriod(parts: DropParts, period: PeriodManifest): Promise<void> {
+export async function dropPeriod(parts: DropDeps, period: PeriodManifest): Promise<void> {
   const { store, dropper, archive, epoch } = parts
   const { logId } = period
   await dropper.keepHeads(await archive.heads(period))
@@ -85,7 +85,7 @@ export async function dropPeriod(parts: DropParts, period: PeriodManifest): Prom
 }
 
 /** By log partition: the start of the part of a period that is still in the log. */
-async function leftOf(store: DropParts['store'], period: PeriodManifest): Promise<readonly LogPosition[]> {
+async function leftOf(store: DropDeps['store'], period: PeriodManifest): Promise<readonly LogPosition[]> {
   const start = await store.start?.()
   return period.from.map((from, partition) => {
     const position = logPositionOf(from)

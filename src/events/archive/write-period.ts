@@ -17,7 +17,7 @@ export interface WrittenPeriod {
   readonly manifest: PeriodManifest
 }
 
-export interface PeriodParts {
+export interface PeriodDeps {
   readonly store: Pick<RecordStore, 'fetch'>
   readonly archive: Archive
   /** The anchor at the period's end. */
@@ -44,7 +44,7 @@ function nextPeriodStart(periods: readonly PeriodManifest[], partitions: number)
  * @throws ArchiveDamaged when the log differs from what the anchor, or the last period, says
  * @throws LogUnavailable
  */
-export async function writePeriod({ store, archive, anchor, canEnd }: PeriodParts): Promise<WrittenPeriod> {
+export async function writePeriod({ store, archive, anchor, canEnd }: PeriodDeps): Promise<WrittenPeriod> {
   const folder = await archive.beginCopy()
   try {
     return { folder, manifest: await copyInto(folder, { store, archive, anchor, canEnd }) }
@@ -54,7 +54,7 @@ export async function writePeriod({ store, archive, anchor, canEnd }: PeriodPart
   }
 }
 
-async function copyInto(folder: string, { store, archive, anchor, canEnd }: PeriodParts): Promise<PeriodManifest> {
+async function copyInto(folder: string, { store, archive, anchor, canEnd }: PeriodDeps): Promise<PeriodManifest> {
   const periods = await archive.reread()
   const number = periods.length + 1
   const from = nextPeriodStart(periods, anchor.at.length)

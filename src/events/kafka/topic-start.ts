@@ -11,7 +11,7 @@ export interface LogArchives {
   logs(): Promise<readonly string[]>
 }
 
-export interface TopicStartParts {
+export interface TopicStartDeps {
   readonly topic: string
   readonly partitions: number
   /** Absent: a log must be complete, or it is refused. */
@@ -36,11 +36,11 @@ const COMPARED_RECORDS = 2000
  * records are read from the archive.
  */
 export class TopicStart {
-  readonly #parts: TopicStartParts
+  readonly #parts: TopicStartDeps
   #seen = ''
   #begun: BegunTopic | undefined
 
-  constructor(parts: TopicStartParts) {
+  constructor(parts: TopicStartDeps) {
     this.#parts = parts
   }
 

@@ -21,7 +21,7 @@ interface EventLogHooks extends EventLogOptions {
   readonly onKafkaRequest: (request: KafkaRequest) => void
 }
 
-export interface EventLogTelemetryParts {
+export interface EventLogTelemetryDeps {
   readonly meters: () => Meters
   readonly spans: () => SpanSink
   /** Topic in Kafka; absent with the log in Postgres, where the time of an append is that of a statement. */
@@ -32,7 +32,7 @@ export interface EventLogTelemetryParts {
 }
 
 /** Counts, times and traces appends, and reports whether the log takes them. */
-export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLogTelemetry {
+export function createEventLogTelemetry(parts: EventLogTelemetryDeps): EventLogTelemetry {
   let troubled = false
 
   function appended(report: AppendReport): void {

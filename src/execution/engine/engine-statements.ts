@@ -61,14 +61,14 @@ const LEAST_ROW_BYTES = 4
 
 type Send = (reply: EngineReply, body?: Buffer) => void
 
-export interface StatementParts {
+export interface StatementDeps {
   readonly connections: Connections
   readonly vocabulary: EngineVocabulary
   readonly macros: EngineMacros
   readonly send: Send
 }
 
-export function createStatements(parts: StatementParts): Statements {
+export function createStatements(parts: StatementDeps): Statements {
   return new ConnectionStatements(parts)
 }
 
@@ -80,7 +80,7 @@ class ConnectionStatements implements Statements {
   readonly #running = new RunningStatements()
   #allowed: readonly string[] = []
 
-  constructor({ connections, vocabulary, macros, send }: StatementParts) {
+  constructor({ connections, vocabulary, macros, send }: StatementDeps) {
     this.#connections = connections
     this.#vocabulary = vocabulary
     this.#macros = macros

@@ -58,7 +58,7 @@ import type { RestartCount } from '../../supervisor/messages.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import type { SpanSink } from '../../telemetry/span.ts'
 import { createUiRoutes } from '../../ui/ui-routes.ts'
-import type { HttpParts } from './coordinator-listener.ts'
+import type { HttpDeps } from './coordinator-listener.ts'
 import type { DependencyHealth } from '../health/dependency-health.ts'
 import { statusOf } from '../health/server-status.ts'
 import type { Erasures } from '../record/erasures.ts'
@@ -134,7 +134,7 @@ export interface WriterDuties {
   readonly openQueries: () => number
 }
 
-export interface CoordinatorAppParts {
+export interface CoordinatorAppDeps {
   readonly base: AppBase
   readonly role: CoordinatorRole
   readonly access: Pick<AccessEntry, 'actsAs' | 'authorize' | 'callerAt' | 'logIns' | 'ownerOf'>
@@ -151,8 +151,8 @@ interface Asking {
 }
 
 /** Creates all resources except statements. Small queries use none of this code. */
-export function createCoordinatorApp(parts: CoordinatorAppParts): {
-  readonly app: HttpParts['rest']
+export function createCoordinatorApp(parts: CoordinatorAppDeps): {
+  readonly app: HttpDeps['rest']
   readonly feed: ReturnType<typeof createEventRoutes>
 } {
   const { base, role } = parts
@@ -194,7 +194,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   return { app, feed }
 }
 
-function askingOf({ base, role, access }: CoordinatorAppParts): Asking {
+function askingOf({ base, role, access }: CoordinatorAppDeps): Asking {
   const onRefused = refuseInternal(role.refusals)
   return {
     identify: access.actsAs,
@@ -208,7 +208,7 @@ function askingOf({ base, role, access }: CoordinatorAppParts): Asking {
   }
 }
 
-function infoRoutes({ base, role }: CoordinatorAppParts): Router {
+function infoRoutes({ base, role }: CoordinatorAppDeps): Router {
   const { health, restarts } = base
   const { projection, workers, writing } = role
   return createInfoRoutes({
@@ -225,7 +225,7 @@ function infoRoutes({ base, role }: CoordinatorAppParts): Router {
   })
 }
 
-function nodeRoutes({ base, role }: CoordinatorAppParts, { isInternal, identify, authorize }: Asking): Router {
+function nodeRoutes({ base, role }: CoordinatorAppDeps, { isInternal, identify, authorize }: Asking): Router {
   const journal = role.writing?.journal
   return createNodeRoutes({
     membership: role.workers,
@@ -239,7 +239,7 @@ function nodeRoutes({ base, role }: CoordinatorAppParts, { isInternal, identify,
   })
 }
 
-function drainRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {
+function drainRoutes({ base, role }: CoordinatorAppDeps, duties: WriterDuties, asking: Asking): Router {
   const { journal, shutDown } = duties
   return createDrainRoutes({
     ...asking,
@@ -250,11 +250,11 @@ function drainRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
   })
 }
 
-function groupRoutes({ base, role }: CoordinatorAppParts, { groups }: WriterDuties, asking: Asking): Router {
+function groupRoutes({ base, role }: CoordinatorAppDeps, { groups }: WriterDuties, asking: Asking): Router {
   return createGroupRoutes({ groups, live: role.live, ...asking, clock: base.clock, onError: base.onError })
 }
 
-function clusterRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {
+function clusterRoutes({ base, role }: CoordinatorAppDeps, duties: WriterDuties, asking: Asking): Router {
   const { clusters, isLocalCatalog } = duties
   const { postLogWaitMs: logWaitMs, ownWritesWaitMs } = base.config.timeouts
   return createClusterRoutes({
@@ -271,7 +271,7 @@ function clusterRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties
   })
 }
 
-function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {
+function auditRoutes({ base, role }: CoordinatorAppDeps, duties: WriterDuties, asking: Asking): Router {
   const { journal, forgetter: log, remove, forgetArchived } = duties
   async function forget(queryId: QueryId, administrator: Administrator): Promise<ForgetOutcome> {
     try {
@@ -293,7 +293,7 @@ function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
   })
 }
 
-function auditRecordRoutes({ base, role }: CoordinatorAppParts, { identify, authorize }: Asking): Router {
+function auditRecordRoutes({ base, role }: CoordinatorAppDeps, { identify, authorize }: Asking): Router {
   return createAuditRecordRoutes({
     read: base.read,
     projection: role.projection,
@@ -305,19 +305,19 @@ function auditRecordRoutes({ base, role }: CoordinatorAppParts, { identify, auth
   })
 }
 
-function erasureRoutes({ base }: CoordinatorAppParts, { erasures }: WriterDuties, asking: Asking): Router {
+function erasureRoutes({ base }: CoordinatorAppDeps, { erasures }: WriterDuties, asking: Asking): Router {
   return createErasureRoutes({ ...asking, ...erasureAnswers(erasures), onError: base.onError })
 }
 
-function replayRoutes({ base }: CoordinatorAppParts, { journal }: WriterDuties, asking: Asking): Router {
+function replayRoutes({ base }: CoordinatorAppDeps, { journal }: WriterDuties, asking: Asking): Router {
   return createReplayRoutes({ ...asking, journal, key: base.replayKey, clock: base.clock, onError: base.onError })
 }
 
-function sightingRoutes({ base, role }: CoordinatorAppParts, { takeReport: take, introduceKey }: WriterDuties): Router {
+function sightingRoutes({ base, role }: CoordinatorAppDeps, { takeReport: take, introduceKey }: WriterDuties): Router {
   return createSightingRoutes({ take, introduceKey, onRefused: refuseInternal(role.refusals), onError: base.onError })
 }
 
-function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize }: Asking): Router {
+function queryRoutes({ base, role }: CoordinatorAppDeps, { identify, authorize }: Asking): Router {
   const { timeouts } = base.config
   return createQueryRoutes({
     live: role.live,
@@ -339,7 +339,7 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
   })
 }
 
-function actRoutes({ base, role }: CoordinatorAppParts, { acts }: WriterDuties, asking: Asking): Router {
+function actRoutes({ base, role }: CoordinatorAppDeps, { acts }: WriterDuties, asking: Asking): Router {
   const { postLogWaitMs: logWaitMs, deleteValidityWaitMs: stopWaitMs, ownWritesWaitMs } = base.config.timeouts
   return createActRoutes({
     ...asking,
@@ -360,7 +360,7 @@ function actRoutes({ base, role }: CoordinatorAppParts, { acts }: WriterDuties, 
 }
 
 function eventRoutes(
-  { base, role, access }: CoordinatorAppParts,
+  { base, role, access }: CoordinatorAppDeps,
   { identify, authorize, ownerOf }: Asking,
 ): ReturnType<typeof createEventRoutes> {
   const { feeds, feedsPerAddress, replays } = base.config.limits

@@ -12,7 +12,7 @@ import type { Meters } from '../../telemetry/meters.ts'
 import { observeRequest } from '../../protocol/edge/http-metrics.ts'
 import type { AccessEntry } from './wire-access.ts'
 
-export interface HttpParts {
+export interface HttpDeps {
   readonly policy: BrowserPolicy
   /** The statement resource. It comes first and uses no libraries. */
   readonly statements: StatementRoutes
@@ -27,7 +27,7 @@ export interface HttpParts {
 }
 
 /** Handles every request: the browser check, the caller, the statement routes, the rest. Turns errors into problems. */
-export function createCoordinatorListener(parts: HttpParts): RequestListener {
+export function createCoordinatorListener(parts: HttpDeps): RequestListener {
   return (request, response) => {
     const { path } = requestTarget(request)
     observeRequest(request, response, path, parts.meters)

@@ -18,7 +18,7 @@ export interface Watching {
   readonly watch: ProjectionWatch
 }
 
-export interface RolesParts {
+export interface RolesDeps {
   readonly life: ChildLife
   readonly base: CoordinatorBase
   readonly watching: Watching
@@ -42,7 +42,7 @@ export interface RolesParts {
  * @param won the result if the log was claimed already
  * @returns once it serves, in either role
  */
-export async function startRoles(parts: RolesParts, won: ClaimResult | undefined): Promise<CoordinatorPhase> {
+export async function startRoles(parts: RolesDeps, won: ClaimResult | undefined): Promise<CoordinatorPhase> {
   const { life, base, watching, door, stopping } = parts
   const { epochs, liveness } = watching
   const { logger } = base.telemetry

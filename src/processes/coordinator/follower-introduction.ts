@@ -2,7 +2,7 @@ import {
   acceptKey,
   introduceKey,
   introducedKeySchema,
-  type IntroducerParts,
+  type IntroducerDeps,
   type KeyIntroduction,
 } from '../../coordinator/system/key-introductions.ts'
 import { fingerprint } from '../../events/audit/anchor.ts'
@@ -10,7 +10,7 @@ import { vouchFor } from '../../events/audit/anchor-keys.ts'
 
 export interface FollowerIntroductionDeps {
   /** @throws ExitError when the key cannot be read */
-  readonly parts: () => IntroducerParts
+  readonly parts: () => IntroducerDeps
   /** @returns the writer's answer; undefined if it accepted nothing */
   readonly post: (introduction: KeyIntroduction) => Promise<unknown>
   /** Calls back each time another coordinator becomes the writer. @returns a function that ends it */

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { CoordinatorAppParts } from './coordinator-app.ts'
+import type { CoordinatorAppDeps } from './coordinator-app.ts'
 
 /** All resources except statements. Their libraries are loaded after statements are already served. */
 export interface LazyApp {
@@ -10,7 +10,7 @@ export interface LazyApp {
   close(): Promise<void>
 }
 
-export function createLazyApp(parts: CoordinatorAppParts): LazyApp {
+export function createLazyApp(parts: CoordinatorAppDeps): LazyApp {
   const make = async () => (await import('./coordinator-app.ts')).createCoordinatorApp(parts)
   let made: ReturnType<typeof make> | undefined
   const load = () => (made ??= make())

@@ -12,7 +12,7 @@ import { startPublishing } from '../record/publishing.ts'
 import { startUpgrading, type Upgrading } from './upgrading.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-export interface DutyParts {
+export interface DutyDeps {
   readonly base: CoordinatorBase
   /** The epoch, claimed just now. */
   readonly claimed: Pick<Claimed, 'epoch'>
@@ -35,7 +35,7 @@ export interface RecordDuties {
  * @param caughtUp resolves when the read models have all events up to the claim
  */
 export function startRecordDuties(
-  parts: DutyParts,
+  parts: DutyDeps,
   begin: Parameters<typeof startPublishing>[1],
   caughtUp: Promise<void>,
 ): RecordDuties {
@@ -56,7 +56,7 @@ export function startRecordDuties(
   }
 }
 
-function auditingOf({ base, rebuilt }: DutyParts, caughtUp: Promise<void>): Auditing {
+function auditingOf({ base, rebuilt }: DutyDeps, caughtUp: Promise<void>): Auditing {
   const { log, config, localCatalogs: catalogs, secret, ownRead: read, telemetry } = base
   return startAuditing({
     files: base.access.fileVersions(),
@@ -73,20 +73,20 @@ function auditingOf({ base, rebuilt }: DutyParts, caughtUp: Promise<void>): Audi
   })
 }
 
-function archivingOf({ base, claimed }: DutyParts, journal: Auditing['journal'], caughtUp: Promise<void>): Archiving {
+function archivingOf({ base, claimed }: DutyDeps, journal: Auditing['journal'], caughtUp: Promise<void>): Archiving {
   const { config, connection, log, ownRead: read, telemetry } = base
   const { logger, meters } = telemetry
   const { epoch } = claimed
   return startArchiving({ config, connection, log, epoch, journal, query: read, caughtUp, clock, logger, meters })
 }
 
-function upgradingOf({ base }: DutyParts, journal: Auditing['journal'], caughtUp: Promise<void>): Upgrading {
+function upgradingOf({ base }: DutyDeps, journal: Auditing['journal'], caughtUp: Promise<void>): Upgrading {
   const { config, connection, log, telemetry } = base
   const before = (): ReturnType<typeof logsBefore> => logsBefore(log, archivesOf(config))
   return startUpgrading({ log, logsBefore: before, connection, journal, caughtUp, clock, logger: telemetry.logger })
 }
 
-function archivingQueriesOf({ base }: DutyParts, logId: string, caughtUp: Promise<void>): ArchivingQueries {
+function archivingQueriesOf({ base }: DutyDeps, logId: string, caughtUp: Promise<void>): ArchivingQueries {
   const { config, connection, archiveOf, log, telemetry } = base
   const { logger, meters } = telemetry
   const files = archiveOf(logId)

@@ -20,7 +20,7 @@ import { coordinatorRestarts } from '../health/server-status.ts'
 import type { StartNeeds } from './start-needs.ts'
 import type { Access, AccessEntry } from './wire-access.ts'
 
-export interface StartingServerParts {
+export interface StartingServerDeps {
   readonly clock: Clock
   readonly needs: Pick<StartNeeds, 'log' | 'database'>
   /** The answer of `/v1/info`. */
@@ -62,7 +62,7 @@ const MOST_CANCELS = 10_000
  * away, a request is answered after its wait time, as a running coordinator would answer then: a poll gets the last
  * known state, a POST an error that it was not accepted.
  */
-export function createStartingServer(parts: StartingServerParts): StartingServer {
+export function createStartingServer(parts: StartingServerDeps): StartingServer {
   const { clock, needs, waits } = parts
   const held = new Set<Held>()
   const cancels: IncomingMessage[] = []

@@ -28,7 +28,7 @@ import { systemClock as clock } from '../../shared/clock.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import { emitRecovery } from '../../coordinator/recovery/recovery-spans.ts'
 
-export interface TakeOverParts {
+export interface TakeOverDeps {
   readonly base: Pick<CoordinatorBase, 'telemetry' | 'ownRead' | 'databaseThere'>
   /** Reads streams of queries, wherever they are stored. */
   readonly log: EventAppender & EventHistory & LogBeginning & LogEnd
@@ -76,7 +76,7 @@ export async function projected(
 const LONGEST_COUNT_MS = 10_000
 
 /** Resumes the queries that the previous coordinator left open, while this one already serves. */
-export async function takeOver(parts: TakeOverParts): Promise<void> {
+export async function takeOver(parts: TakeOverDeps): Promise<void> {
   const { base, log, epoch, client, reservation } = parts
   const { telemetry } = base
   const start = clock.monotonicMs()
@@ -139,7 +139,7 @@ const QUERIES_OF_ONE_EVENT = 10_000
 /**
  * Records which queries were taken over. Nothing waits for these events: each query's stream has what the query needs.
  */
-function recordTakenOver({ journal, epoch }: Pick<TakeOverParts, 'journal' | 'epoch'>, open: readonly QueryId[]): void {
+function recordTakenOver({ journal, epoch }: Pick<TakeOverDeps, 'journal' | 'epoch'>, open: readonly QueryId[]): void {
   for (let from = 0; from < open.length; from += QUERIES_OF_ONE_EVENT) {
     const queries = open.slice(from, from + QUERIES_OF_ONE_EVENT)
     journal.record('QueriesTakenOver', { epoch, queries }).catch(() => {})
@@ -175,7 +175,7 @@ async function leftOpen({
   endedSince,
   onStreams,
   onLeftOut,
-}: TakeOverParts): Promise<Pick<OpenQueries, 'open'> & Partial<OpenQueries>> {
+}: TakeOverDeps): Promise<Pick<OpenQueries, 'open'> & Partial<OpenQueries>> {
   if (base.databaseThere) {
     const late = setTimeout(() => reservation.end(), LONGEST_COUNT_MS)
     try {

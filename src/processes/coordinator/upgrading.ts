@@ -8,7 +8,7 @@ import { rebuildReadModels } from '../../readmodels/rebuild.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 
-export interface UpgradingParts {
+export interface UpgradingDeps {
   /** This process writes the log. */
   readonly log: EventReader & LogEnd
   readonly logsBefore: () => Promise<readonly (EventReader & LogEnd)[]>
@@ -34,7 +34,7 @@ const EVENTS_AT_ONCE = 500
 const REST_MS = 5
 const AGAIN_MS = 30_000
 
-export function startUpgrading(parts: UpgradingParts): Upgrading {
+export function startUpgrading(parts: UpgradingDeps): Upgrading {
   const { connection, journal, clock, logger } = parts
   const stopping = new AbortController()
 

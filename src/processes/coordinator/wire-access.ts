@@ -119,7 +119,7 @@ export interface AccessEntry {
   readonly logIns: Omit<LogInDeps, 'onError'> | undefined
 }
 
-export interface AccessParts {
+export interface AccessDeps {
   readonly config: Config
   /** The cluster's secret. */
   readonly secret: string
@@ -130,7 +130,7 @@ export interface AccessParts {
 /**
  * @throws ExitError 64 with one line when a file with access rules is wrong or missing, and none was in force before
  */
-export function wireAccess({ config, secret, files }: AccessParts): Access {
+export function wireAccess({ config, secret, files }: AccessDeps): Access {
   const configured = config.authentication.length > 0
   const bearer = internalBearer(secret)
   const observed: { telemetry?: AccessTelemetry } = {}

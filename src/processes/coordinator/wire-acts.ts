@@ -14,7 +14,7 @@ import type { QueryHistory } from './query-history.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredQueries } from './wire-queries.ts'
 
-export interface ActsParts {
+export interface WireActsDeps {
   readonly base: CoordinatorBase
   readonly history: QueryHistory
   readonly registry: QueryRegistry
@@ -29,7 +29,7 @@ export interface ActsParts {
 }
 
 /** Puts together acts on many queries. */
-export function wireActs(parts: ActsParts): Acts {
+export function wireActs(parts: WireActsDeps): Acts {
   const { base, history, registry, queries, journal, projection, remove } = parts
   const { telemetry } = base
   return new Acts({
@@ -72,7 +72,7 @@ export function wireActs(parts: ActsParts): Acts {
  */
 export async function resumeActs(
   acts: Acts,
-  { base, recovered, caughtUp }: Pick<ActsParts, 'base'> & { recovered: Promise<void>; caughtUp: Promise<void> },
+  { base, recovered, caughtUp }: Pick<WireActsDeps, 'base'> & { recovered: Promise<void>; caughtUp: Promise<void> },
 ): Promise<void> {
   await recovered
   await caughtUp

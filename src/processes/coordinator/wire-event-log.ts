@@ -10,7 +10,7 @@ import { eventLogOf } from '../event-log/event-log-of.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 import { createTroubleLines } from '../health/trouble-lines.ts'
 
-export interface EventLogParts {
+export interface EventLogDeps {
   readonly config: Config
   readonly secret: string
   readonly connection: pg.ClientConfig
@@ -27,7 +27,7 @@ export interface WiredEventLog {
   keepPagesSince(since: () => number): void
 }
 
-export async function wireEventLog(parts: EventLogParts): Promise<WiredEventLog> {
+export async function wireEventLog(parts: EventLogDeps): Promise<WiredEventLog> {
   const { config, secret, connection, databaseThere, telemetry } = parts
   const { logger } = telemetry
   const logTelemetry = createEventLogTelemetry({

@@ -30,7 +30,7 @@ import type { CoordinatorBase } from './wire-base.ts'
 import { activeOf, createMembers } from './wire-workers.ts'
 import type { CoordinatorPhase } from './wire-writer.ts'
 
-export interface FollowerParts {
+export interface FollowerDeps {
   readonly base: CoordinatorBase
   readonly epochs: EpochFollower
   readonly watch: ProjectionWatch
@@ -48,7 +48,7 @@ export interface FollowingCoordinator extends CoordinatorPhase {
   demoted(announced: readonly Announcement[]): Promise<void>
 }
 
-export async function wireFollower(life: ChildLife, parts: FollowerParts): Promise<FollowingCoordinator> {
+export async function wireFollower(life: ChildLife, parts: FollowerDeps): Promise<FollowingCoordinator> {
   const { base, epochs, watch, liveness } = parts
   const { config, telemetry, log } = base
   let own: RelayWriter | undefined
@@ -144,7 +144,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
 
 /** @param own the address at which this process itself writes, once it does */
 function relayOf(
-  { base, epochs, liveness }: FollowerParts,
+  { base, epochs, liveness }: FollowerDeps,
   { actsAs, authorize }: AccessEntry,
   own: () => RelayWriter | undefined,
 ): WriterRelay {

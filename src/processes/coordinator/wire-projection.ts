@@ -9,7 +9,7 @@ import { countPostgresError } from '../../readmodels/read-telemetry.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 
-export interface ProjectionParts {
+export interface ProjectionDeps {
   readonly log: EventReader & LogFeed & LogEnd
   readonly connection: pg.ClientConfig
   readonly telemetry: ProcessTelemetry
@@ -18,7 +18,7 @@ export interface ProjectionParts {
 }
 
 /** The projection of the log into the read models, with its metrics, spans and log lines. Not started. */
-export function wireProjection({ log, connection, telemetry, topic }: ProjectionParts): ProjectionRunner {
+export function wireProjection({ log, connection, telemetry, topic }: ProjectionDeps): ProjectionRunner {
   const { logger } = telemetry
   return createProjectionRunner({
     log,

@@ -46,7 +46,7 @@ import { wireDelegation } from './wire-delegation.ts'
 import type { WriterSettings } from './writer-settings.ts'
 import { Placement } from '../../coordinator/scheduler/placement.ts'
 
-export interface QueriesParts {
+export interface QueriesDeps {
   readonly life: Pick<ChildLife, 'fail'>
   readonly base: CoordinatorBase
   readonly settings: WriterSettings
@@ -80,7 +80,7 @@ export interface WiredQueries {
   stop(): Promise<void>
 }
 
-export function wireQueries(parts: QueriesParts): WiredQueries {
+export function wireQueries(parts: QueriesDeps): WiredQueries {
   const { base, settings, history, epoch, tenure, registry, workers } = parts
   const { config, dataDir } = base
   const groups = groupsOf(parts)
@@ -171,7 +171,7 @@ export function prepareOf({ access }: CoordinatorBase, { texts, groups }: WiredQ
   }
 }
 
-function groupsOf({ base, settings, workers }: QueriesParts): ResourceGroups {
+function groupsOf({ base, settings, workers }: QueriesDeps): ResourceGroups {
   const { groupRules: rules } = base.access
   if (!rules) return createResourceGroups(settings.groups)
   const memory = (): number => workers.workers.active().reduce((sum, { memoryBytes = 0 }) => sum + memoryBytes, 0)
@@ -180,7 +180,7 @@ function groupsOf({ base, settings, workers }: QueriesParts): ResourceGroups {
 
 /** The dependencies that the executions of all queries share. */
 function executionOf(
-  parts: QueriesParts,
+  parts: QueriesDeps,
   made: Pick<ExecutionDeps, 'groups' | 'guard' | 'delegation' | 'frontEnd' | 'metadata' | 'texts' | 'transactions'>,
   endQuery: ExecutionDeps['endQuery'],
 ): ExecutionDeps {

@@ -17,7 +17,7 @@ import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredQueries } from './wire-queries.ts'
 import type { WiredWorkers } from './wire-workers.ts'
 
-export interface RecoveryParts {
+export interface WireRecoveryDeps {
   readonly base: CoordinatorBase
   readonly epoch: number
   /** Why the log could be claimed. */
@@ -45,7 +45,7 @@ export interface WiredRecovery {
   stop(): Promise<void>
 }
 
-export function wireRecovery(parts: RecoveryParts): WiredRecovery {
+export function wireRecovery(parts: WireRecoveryDeps): WiredRecovery {
   const { base, epoch, tenure, history, registry, workers, queries } = parts
   const { localCatalogs: catalogs, telemetry, config } = base
   const { client, cleaner, workers: members } = workers

@@ -33,7 +33,7 @@ import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredQueries } from './wire-queries.ts'
 import type { WiredWorkers } from './wire-workers.ts'
 
-export interface ResourcesParts {
+export interface ResourcesDeps {
   readonly base: CoordinatorBase
   readonly appBase: AppBase
   readonly epoch: number
@@ -62,7 +62,7 @@ export interface WiredResources {
   readonly app: LazyApp
 }
 
-export function wireResources(parts: ResourcesParts): WiredResources {
+export function wireResources(parts: ResourcesDeps): WiredResources {
   const { base, appBase, epoch, auditing } = parts
   const access = base.access.door(auditing.refusals)
   const app = createLazyApp({ base: appBase, role: writerRole(parts), access })
@@ -99,7 +99,7 @@ export function removerOf({
   }
 }
 
-function writerRole(parts: ResourcesParts): CoordinatorRole {
+function writerRole(parts: ResourcesDeps): CoordinatorRole {
   const { base, epoch, projection, registry, workers, queries, auditing } = parts
   const { client } = workers
   return {
@@ -132,7 +132,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
 }
 
 function statementsOf(
-  { base, appBase, queries, prepare }: ResourcesParts,
+  { base, appBase, queries, prepare }: ResourcesDeps,
   { actsAs, authorize }: AccessEntry,
 ): StatementRoutes {
   const { config, secret, pollRead } = base
@@ -167,7 +167,7 @@ function statementsOf(
 }
 
 function tasksOf(
-  { base, appBase, live, projection }: ResourcesParts,
+  { base, appBase, live, projection }: ResourcesDeps,
   forward: WiredWorkers['client']['forward'],
   refusals: RefusalLog,
 ): TaskResource {

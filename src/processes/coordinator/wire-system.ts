@@ -9,7 +9,7 @@ import { systemClock as clock } from '../../shared/clock.ts'
 import { version } from '../../shared/version.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 
-export interface SystemParts {
+export interface SystemDeps {
   readonly live: LiveQueries
   readonly projection: ProjectionRunner
   readonly membership: Pick<Membership, 'nodes'>
@@ -19,7 +19,7 @@ export interface SystemParts {
 /** The sources of statements over `system.runtime` and `system.history`. They use connections of their own. */
 export function systemSourcesOf(
   { config, statementRead: read, nodeId, address: url, history, archiveOf, telemetry, access }: CoordinatorBase,
-  { live, projection, membership, logId }: SystemParts,
+  { live, projection, membership, logId }: SystemDeps,
 ): SystemSources {
   const { ownWritesWaitMs, historyReadMs } = config.timeouts
   const waitMs = 3 * historyReadMs

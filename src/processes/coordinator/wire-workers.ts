@@ -19,7 +19,7 @@ export interface WiredWorkers {
   readonly cleaner: TaskCleaner
 }
 
-export interface WorkersParts {
+export interface WorkersDeps {
   readonly base: CoordinatorBase
   readonly settings: WriterSettings
   readonly epoch: number
@@ -49,7 +49,7 @@ export async function wireWorkers({
   logId,
   announced,
   refusedBy,
-}: WorkersParts): Promise<WiredWorkers> {
+}: WorkersDeps): Promise<WiredWorkers> {
   const { config, telemetry } = base
   const { timeouts } = config
   const workers = createMembers(base, true)

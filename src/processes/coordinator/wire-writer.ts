@@ -53,7 +53,7 @@ export interface CoordinatorPhase {
 /** The entry for clients. `open` installs the listener of a role in place of the previous one. */
 export type HttpEntry = Pick<GatedServer, 'open' | 'close' | 'onRefusedConnection' | 'onCertificate'>
 
-export interface WriterParts {
+export interface WriterDeps {
   readonly life: ChildLife
   /** Makes this process follow the other writer from now on. */
   readonly standAside: () => void
@@ -94,7 +94,7 @@ const DISBELIEVED =
  * claim reported ─► workers ─► queries ─► resources ─► clients are served ─► take-over from the previous coordinator
  * ```
  */
-export async function wireWriter(given: WriterParts): Promise<WritingCoordinator> {
+export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator> {
   const { log: ofEpoch, end: endEpoch } = logOfEpoch(given.base.log)
   const parts = { ...given, base: { ...given.base, log: ofEpoch } }
   const { life, base, projection, claimed, door } = parts
@@ -237,7 +237,7 @@ interface WriterCore extends WiredHistory {
   readonly registry: QueryRegistry
   readonly tenure: Tenure
   /** The position of the log at the claim. */
-  readonly begin: Awaited<ReturnType<WriterParts['base']['log']['tip']>>
+  readonly begin: Awaited<ReturnType<WriterDeps['base']['log']['tip']>>
   readonly workers: Awaited<ReturnType<typeof wireWorkers>>
   readonly clusters: Awaited<ReturnType<typeof wireClusters>>
   readonly live: LiveQueries
@@ -247,7 +247,7 @@ interface WriterCore extends WiredHistory {
 
 /** Wires the parts that all statements share: open queries, tenure, workers and clusters. */
 async function wireCore(
-  parts: WriterParts,
+  parts: WriterDeps,
   settings: WriterSettings,
   { lose, over }: { readonly lose: () => void; readonly over: AbortSignal },
 ): Promise<WriterCore> {
@@ -279,7 +279,7 @@ async function wireCore(
 }
 
 function tenureOf(
-  { base, claimed, life, standAside }: WriterParts,
+  { base, claimed, life, standAside }: WriterDeps,
   registry: Pick<QueryRegistry, 'list'>,
   settings: WriterSettings,
   lose: () => void,
@@ -301,7 +301,7 @@ function tenureOf(
 
 /** The meters of a writer. Nothing is observed after `over`. */
 function loadMeters(
-  { life, counted }: WriterParts,
+  { life, counted }: WriterDeps,
   gauges: Parameters<typeof observeWriter>[0],
   publishing: RecordDuties['publishing'],
   over: AbortSignal,
@@ -320,8 +320,8 @@ function loadMeters(
 }
 
 /** The parts of a writer that end in a fixed order. */
-interface EndedParts {
-  readonly parts: WriterParts
+interface EndedDeps {
+  readonly parts: WriterDeps
   readonly settings: WriterSettings
   readonly tenure: Tenure
   readonly acts: ReturnType<typeof wireActs>
@@ -347,7 +347,7 @@ function endingsOf({
   queries,
   workers,
   ...made
-}: EndedParts): CoordinatorPhase {
+}: EndedDeps): CoordinatorPhase {
   const { base, projection, claimed } = parts
   const { auditing } = duties
   return {
@@ -389,7 +389,7 @@ function endingsOf({
 }
 
 /** Reports the claim. @returns the time now, ISO */
-function logClaim({ life, base, claimed, claimMillis }: WriterParts): string {
+function logClaim({ life, base, claimed, claimMillis }: WriterDeps): string {
   const { telemetry } = base
   const { epoch, writer } = claimed
   life.claimed(writer)
@@ -408,7 +408,7 @@ interface ErasuresNeed {
   readonly remove: WriterDuties['remove']
 }
 
-function erasuresOf({ base, projection }: WriterParts, need: ErasuresNeed): Erasures {
+function erasuresOf({ base, projection }: WriterDeps, need: ErasuresNeed): Erasures {
   const { journal, refusals, caughtUp, history, remove } = need
   const { config, connection, log, secret, telemetry } = base
   const { logger, meters } = telemetry

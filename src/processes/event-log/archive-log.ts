@@ -1,7 +1,7 @@
 import { hash, type KeyObject } from 'node:crypto'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import { manifestText, type Archive } from '../../events/archive/archive.ts'
-import { archivePeriod, dropArchived, type DropperParts } from '../../events/archive/archiver.ts'
+import { archivePeriod, dropArchived, type DropperDeps } from '../../events/archive/archiver.ts'
 import { logPositionOf, type PeriodManifest } from '../../events/archive/manifest.ts'
 import { LogUnavailable, type EventHistory, type LogEnd } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
@@ -10,7 +10,7 @@ import { firstNeeded, nextPeriodEnd, type ArchivePolicy } from '../../readmodels
 import { readRecordedPeriods } from '../../readmodels/audit/queries.ts'
 import { isQueryId } from '../../shared/ids.ts'
 
-export interface ArchiveLogParts {
+export interface ArchiveLogDeps {
   /** This process writes the log. */
   readonly log: EventHistory & LogEnd
   readonly epoch: number
@@ -41,7 +41,7 @@ export interface ArchivedLog {
  * @throws ArchiveDamaged when log and archive do not agree: nothing is dropped from there on
  * @throws Fenced | LogUnavailable
  */
-export async function archiveLog(parts: ArchiveLogParts, policy: ArchivePolicy): Promise<ArchivedLog> {
+export async function archiveLog(parts: ArchiveLogDeps, policy: ArchivePolicy): Promise<ArchivedLog> {
   const { archive, query, log, key } = parts
   if ((await archive.reread()).length === 0 && (await parts.store.start?.()))
     throw new LogUnavailable(
@@ -62,7 +62,7 @@ export async function archiveLog(parts: ArchiveLogParts, policy: ArchivePolicy):
   return { archived, dropped }
 }
 
-async function droppingOf(parts: ArchiveLogParts): Promise<DropperParts> {
+async function droppingOf(parts: ArchiveLogDeps): Promise<DropperDeps> {
   const { store, dropper, archive, epoch, journal, query, by } = parts
   const recorded = {
     LogArchived: new Set(await readRecordedPeriods(query, 'LogArchived')),

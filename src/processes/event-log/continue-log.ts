@@ -32,7 +32,7 @@ import { isQueryId } from '../../shared/ids.ts'
 import { version } from '../../shared/version.ts'
 import { continuedFrom, isVisit } from './logs-before.ts'
 
-export interface ClosingParts {
+export interface ClosingDeps {
   /** No other process writes this log. */
   readonly log: EventHistory & LogEnd
   readonly store: Pick<RecordStore, 'fetch' | 'start' | 'forget'>
@@ -53,7 +53,7 @@ const NEVER = '9999-12-31T00:00:00.000Z'
  * @returns the last period
  * @throws MisconfiguredLog when a query is open
  */
-export async function closeLog(parts: ClosingParts): Promise<PeriodManifest> {
+export async function closeLog(parts: ClosingDeps): Promise<PeriodManifest> {
   const { log, archive, query, key } = parts
   const tip = await log.tip()
   const last = (await archive.reread()).at(-1)
@@ -73,7 +73,7 @@ export async function closeLog(parts: ClosingParts): Promise<PeriodManifest> {
 
 /** A period is held in memory. A long log is therefore cut at anchors, as a running coordinator does. */
 async function archiveWholePeriods(
-  { mostRecords = PERIOD_RECORDS, ...parts }: ClosingParts,
+  { mostRecords = PERIOD_RECORDS, ...parts }: ClosingDeps,
   { at }: Checkpoint,
 ): Promise<void> {
   const { log, archive, query, key } = parts
@@ -106,7 +106,7 @@ async function headsBetween(
   }
 }
 
-export interface ContinueParts {
+export interface ContinueDeps {
   /** Opened, and new. */
   readonly log: EventLog
   /** The last period of the previous log, which is archived up to there. */
@@ -121,7 +121,7 @@ export interface ContinueParts {
  * @returns whether it did anything
  * @throws MisconfiguredLog when the log has other events | Fenced | LogUnavailable
  */
-export async function continueLog({ log, last, query, by }: ContinueParts): Promise<boolean> {
+export async function continueLog({ log, last, query, by }: ContinueDeps): Promise<boolean> {
   const there = await continuedFrom(log)
   if (there?.logId === last.logId && there.anchorHash === anchorHash(last.anchor)) return false
   const { events } = await log.read(beginning((await log.tip()).at.length), 50)

@@ -25,7 +25,7 @@ import { publicKafkaSecurityOf } from './kafka-security.ts'
 import { logsBefore } from './logs-before.ts'
 import { queryArchiveFolder } from './query-archive-of.ts'
 
-export interface ErasingParts {
+export interface ErasingDeps {
   readonly config: Config
   readonly secret: string
   readonly connection: pg.ClientConfig
@@ -54,7 +54,7 @@ export interface ErasingWriter extends Partial<Pick<ErasureWriter, 'forgetQuery'
 }
 
 /** Makes the parts of erasures. They have connections of their own, because a search of all tables takes long. */
-export function openErasing(parts: ErasingParts): Erasing {
+export function openErasing(parts: ErasingDeps): Erasing {
   const { config, secret, connection, log } = parts
   const pool = new PatientPool({
     ...connection,
@@ -97,7 +97,7 @@ function rowsOf(client: pg.Pool | pg.PoolClient): QueryRows {
   return async (text, values) => (await client.query<Record<string, unknown>>(text, [...values])).rows
 }
 
-async function locationsOf({ config, log }: ErasingParts, pool: pg.Pool, logs: SearchedLogs): Promise<VerifyDeps> {
+async function locationsOf({ config, log }: ErasingDeps, pool: pg.Pool, logs: SearchedLogs): Promise<VerifyDeps> {
   const { logId } = await log.tip()
   const archive = dirname(dirname(queryArchiveFolder(config, logId)))
   const { openLineageFile } = config.publishing
@@ -143,7 +143,7 @@ interface Opened extends Pick<Erasing, 'store' | 'logs' | 'prove'> {
   readonly writer: ErasingWriter
 }
 
-function depsOf(parts: ErasingParts, { read, store, logs, prove, writer }: Opened): EraseDeps {
+function depsOf(parts: ErasingDeps, { read, store, logs, prove, writer }: Opened): EraseDeps {
   const { log } = parts
   const { journal, projected, onStep, flushed } = writer
   return {
@@ -185,7 +185,7 @@ function depsOf(parts: ErasingParts, { read, store, logs, prove, writer }: Opene
 
 /** Asks the brokers for the start of the log at most once for all events. */
 async function selectForgettable(
-  { config, log }: ErasingParts,
+  { config, log }: ErasingDeps,
   events: readonly Recorded[],
   isInNewestLog: boolean,
 ): Promise<readonly Recorded[]> {
@@ -200,7 +200,7 @@ const LOOK_AGAIN_MS = 200
 const ARCHIVES_MS = 60_000
 
 /** Resolves when the files of archived queries have lost everything that was forgotten, or after a minute. */
-async function archivesForgot({ config, connection, log }: ErasingParts, read: QueryRows): Promise<void> {
+async function archivesForgot({ config, connection, log }: ErasingDeps, read: QueryRows): Promise<void> {
   const folder = queryArchiveFolder(config, (await log.tip()).logId)
   if (!existsSync(folder)) return
   const engine = createParquetEngine(folder)

@@ -7,7 +7,7 @@ import type { ServerStatus } from '../../protocol/info/schemas/server.ts'
 import type { RestartCount } from '../../supervisor/messages.ts'
 import type { DependencyHealth } from './dependency-health.ts'
 
-export interface StatusParts {
+export interface StatusDeps {
   readonly health: Pick<DependencyHealth, 'log' | 'database'>
   /** The condition is known only where the projection runs. */
   readonly projection: Pick<ProjectionRunner, 'lag'> & Partial<Pick<ProjectionRunner, 'condition'>>
@@ -23,7 +23,7 @@ export interface StatusParts {
 const LAG_WAIT_MS = 1500
 
 /** The content of `/v1/status`, except the writer. */
-export async function statusOf(parts: StatusParts): ReturnType<InfoRoutesDeps['status']> {
+export async function statusOf(parts: StatusDeps): ReturnType<InfoRoutesDeps['status']> {
   const { health, projection, restarts, workers, writing, lagWaitMs = LAG_WAIT_MS } = parts
   return {
     log: health.log,

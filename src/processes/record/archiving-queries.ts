@@ -7,7 +7,7 @@ import type { Clock } from '../../shared/clock.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 
-export interface ArchivingQueriesParts {
+export interface ArchivingQueriesDeps {
   readonly config: Config
   readonly connection: pg.ClientConfig
   readonly files: ArchivedFiles
@@ -52,7 +52,7 @@ export function queryArchivePolicyOf({ timeouts, limits }: Config): ((now: numbe
   })
 }
 
-export function startArchivingQueries(parts: ArchivingQueriesParts): ArchivingQueries {
+export function startArchivingQueries(parts: ArchivingQueriesDeps): ArchivingQueries {
   const { config, connection, files, clock, logger, meters } = parts
   const policyOf = queryArchivePolicyOf(config)
   let stopped = false

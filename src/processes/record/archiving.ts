@@ -15,7 +15,7 @@ import { archivesOf } from '../event-log/archives-of.ts'
 import { recordStoreOf } from '../event-log/event-log-of.ts'
 import { archivePolicyOf } from './archive-policy.ts'
 
-export interface ArchivingParts {
+export interface ArchivingDeps {
   readonly config: Config
   readonly connection: pg.ClientConfig
   /** This process writes the log. */
@@ -38,7 +38,7 @@ export interface Archiving {
 
 const ROUND_MS = 15_000
 
-export function startArchiving(parts: ArchivingParts): Archiving {
+export function startArchiving(parts: ArchivingDeps): Archiving {
   const { config, clock, logger, meters } = parts
   const policyOf = archivePolicyOf(config)
   let stopped = false

@@ -22,7 +22,7 @@ import { createAnchorExport } from '../event-log/anchor-export.ts'
 import { anchorPaths } from '../event-log/anchor-paths.ts'
 import { configurationLoaded } from './configuration-loaded.ts'
 
-export interface AuditingParts {
+export interface AuditingDeps {
   /** The log, claimed by this process. */
   readonly log: EventAppender & LogFeed & LogEnd
   /** Resolves when the read models hold everything that was in the log at the start. */
@@ -58,7 +58,7 @@ export interface Auditing {
 /** An unavailable log must not hold up a drain. */
 const STOP_WAIT_MS = 2000
 
-export function startAuditing(parts: AuditingParts): Auditing {
+export function startAuditing(parts: AuditingDeps): Auditing {
   const { log, clock, logger, rebuilt } = parts
   const journal = createSystemJournal(log, clock)
   const refusals = createRefusalLog(journal, clock)
@@ -101,7 +101,7 @@ export function startAuditing(parts: AuditingParts): Auditing {
 }
 
 async function startRegistrar(
-  { log, caughtUp, config, read, anchorMacKey }: AuditingParts,
+  { log, caughtUp, config, read, anchorMacKey }: AuditingDeps,
   journal: SystemJournal,
 ): Promise<KeyRegistrar> {
   const key = loadAnchorKey(anchorPaths(config).key)
@@ -114,7 +114,7 @@ async function startRegistrar(
 }
 
 async function startAnchoring(
-  { log, caughtUp, config, read, logger }: AuditingParts,
+  { log, caughtUp, config, read, logger }: AuditingDeps,
   journal: SystemJournal,
 ): Promise<Pick<Anchorer, 'stop'>> {
   const paths = anchorPaths(config)

@@ -11,7 +11,7 @@ import { shownAddress } from '../shown-address.ts'
 
 type ConfigurationLoaded = Extract<SystemEvent, { type: 'ConfigurationLoaded' }>['data']
 
-export interface LoadedParts {
+export interface LoadedDeps {
   readonly config: Config
   readonly catalogs: Catalogs
   /** The access files in force. */
@@ -22,7 +22,7 @@ export interface LoadedParts {
  * The configuration of this coordinator, without its secrets.
  * @param digestKey keys the digests: a reader of the log cannot use them to test guesses of passwords in catalog files
  */
-export function configurationLoaded({ config, catalogs, files }: LoadedParts, digestKey: Buffer): ConfigurationLoaded {
+export function configurationLoaded({ config, catalogs, files }: LoadedDeps, digestKey: Buffer): ConfigurationLoaded {
   const settings: Record<string, unknown> = {}
   for (const { path, secret } of settingList) {
     const value = valueAt(config, path)

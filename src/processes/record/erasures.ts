@@ -55,7 +55,7 @@ export class ErasureBusy extends Signal {
 
 class Stopped extends Signal {}
 
-export interface ErasuresParts {
+export interface ErasuresDeps {
   readonly erasing: Erasing
   readonly writer: ErasingWriter
   /** Resolves when the read models hold everything that was recorded before this epoch. */
@@ -68,7 +68,7 @@ const MOST_PREVIEWS = 20
 const TRY_AGAIN_MS = 2000
 const LONGEST_WAIT_MS = 60_000
 
-export function startErasures(parts: ErasuresParts): Erasures {
+export function startErasures(parts: ErasuresDeps): Erasures {
   const { erasing, logger } = parts
   const { store } = erasing
   const previews = new Map<string, PreviewState>()

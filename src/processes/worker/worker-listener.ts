@@ -9,7 +9,7 @@ import type { TaskResource } from '../../protocol/task/task-resource.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import type { SpanSink } from '../../telemetry/span.ts'
 
-export interface WorkerListenerParts {
+export interface WorkerListenerDeps {
   readonly policy: BrowserPolicy
   readonly tasks: TaskResource
   /** `/v1/info/state`. */
@@ -33,7 +33,7 @@ export function createWorkerListener({
   mayWatch,
   spans,
   onError,
-}: WorkerListenerParts): RequestListener {
+}: WorkerListenerDeps): RequestListener {
   function answer(request: IncomingMessage, response: ServerResponse, path: string): void {
     if (tasks(request, response)) return
     if (path === '/v1/info/state' && ['GET', 'HEAD', 'PUT'].includes(request.method ?? ''))

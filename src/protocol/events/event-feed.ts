@@ -6,7 +6,7 @@ import { LogUnavailable, type Recorded, type LogFeed } from '../../events/event-
 import type { AcceptEvent } from './feed-filter.ts'
 import { formatFeedId } from './feed-position.ts'
 
-export interface EventFeedParts {
+export interface EventFeedDeps {
   readonly log: LogFeed
   readonly logId: string
   /** By log partition, the first offset that was not read yet. */
@@ -46,7 +46,7 @@ const LINGER_MS = 1000
  * Sends the log to one reader at the reader's speed: the subscription waits for the socket. So memory holds one batch
  * and one chunk, however slow the reader is.
  */
-export function startEventFeed(parts: EventFeedParts): EventFeed {
+export function startEventFeed(parts: EventFeedDeps): EventFeed {
   const { response, accept, logId } = parts
   const source = `/quipu/${logId}`
   const next = [...parts.from]

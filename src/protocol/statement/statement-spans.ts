@@ -44,7 +44,7 @@ interface Poll {
   readonly startedAt: number
 }
 
-export interface StatementSpansParts {
+export interface StatementSpansDeps {
   readonly spans: () => SpanSink
   readonly sampler: Sampler
   readonly clock: Clock
@@ -58,7 +58,7 @@ const GET_ROUTE = '/v1/statement/{queryId}/{token}'
 const POLL_SPANS = 100
 const MAX_TRACESTATE = 512
 
-export function createStatementSpans(parts: StatementSpansParts): StatementSpans {
+export function createStatementSpans(parts: StatementSpansDeps): StatementSpans {
   const { spans, clock } = parts
   /** By `created`, which is the same object in all states of a query. */
   const polls = new WeakMap<KnownQuery['created'], number>()

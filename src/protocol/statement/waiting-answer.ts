@@ -34,7 +34,7 @@ export function lastKnownOf(read: QueryRows): LastKnown {
   }
 }
 
-export interface WaitingParts {
+export interface WaitingDeps {
   readonly uris: StatementUris
   readonly lastKnown: LastKnown
   readonly now: () => number
@@ -54,7 +54,7 @@ export interface AskedPage extends ResultPageAddress {
 export async function sendWaiting(
   request: IncomingMessage,
   response: ServerResponse,
-  { uris, lastKnown, now, checkResults }: WaitingParts,
+  { uris, lastKnown, now, checkResults }: WaitingDeps,
   asked: AskedPage,
 ): Promise<void> {
   const query = await lastKnown(asked.queryId)

@@ -6,7 +6,7 @@ import { readAnchorsAfter } from '../audit/queries.ts'
 import { READ_MODELS } from '../projection.ts'
 import { findOpenQueries } from '../queries/open-queries.ts'
 
-export interface PeriodEndParts {
+export interface PeriodEndDeps {
   readonly log: EventHistory & LogEnd
   /** Reads the read models, which lag behind the log a little. */
   readonly query: QueryRows
@@ -51,7 +51,7 @@ const STREAMS_AT_ONCE = 1000
  * have all events below it.
  * @returns undefined while the read models are empty
  */
-export async function firstNeeded({ log, query }: PeriodEndParts): Promise<readonly bigint[] | undefined> {
+export async function firstNeeded({ log, query }: PeriodEndDeps): Promise<readonly bigint[] | undefined> {
   const rows = await query('select checkpoint from checkpoints where name = $1 and version = $2', [
     READ_MODELS.name,
     READ_MODELS.version,
@@ -80,7 +80,7 @@ export async function firstNeeded({ log, query }: PeriodEndParts): Promise<reado
  * @param needed as returned by `firstNeeded`
  */
 export async function nextPeriodEnd(
-  { log, query, key }: PeriodEndParts,
+  { log, query, key }: PeriodEndDeps,
   periodsEnd: PeriodsEnd | undefined,
   needed: readonly bigint[],
   policy: ArchivePolicy,

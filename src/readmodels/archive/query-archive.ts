@@ -40,7 +40,7 @@ export interface QueryArchivePolicy {
   readonly leastMs: number
 }
 
-export interface QueryArchiveParts {
+export interface QueryArchiveDeps {
   readonly database: pg.ClientConfig
   readonly engine: ParquetEngine
   /** Folder for this log's archive only. */
@@ -89,7 +89,7 @@ const TAKE_LOCK = `select pg_try_advisory_lock(hashtext('quipu query archive')) 
  * @throws QueriesChanged | errors of Postgres, of the disk and of DuckDB
  */
 export async function archiveQueries(
-  parts: QueryArchiveParts,
+  parts: QueryArchiveDeps,
   policy: QueryArchivePolicy | undefined,
 ): Promise<readonly QueriesPeriod[]> {
   const client = new pg.Client({
@@ -117,11 +117,11 @@ interface Chosen {
 }
 
 class Archiving {
-  readonly #parts: QueryArchiveParts
+  readonly #parts: QueryArchiveDeps
   readonly #client: pg.Client
   readonly #query: QueryRows
 
-  constructor(parts: QueryArchiveParts, client: pg.Client) {
+  constructor(parts: QueryArchiveDeps, client: pg.Client) {
     this.#parts = parts
     this.#client = client
     this.#query = async (text, values) => (await client.query<Record<string, unknown>>(text, [...values])).rows

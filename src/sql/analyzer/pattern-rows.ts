@@ -22,7 +22,7 @@ export interface Recognition {
   readonly context: AnalysisContext
   readonly labels: Labels
   readonly input: TypedRelation
-  /** The scope around it. */
+  /** The scope of the query that contains the MATCH_RECOGNIZE. */
   readonly scope: Scope
   readonly rows: PatternRows
 }

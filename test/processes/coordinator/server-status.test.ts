@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { statusOf, type StatusParts } from '../../../src/processes/health/server-status.ts'
+import { statusOf, type StatusDeps } from '../../../src/processes/health/server-status.ts'
 
 const lag = { events: 3, oldestMillis: 40 }
-const parts = (given: Partial<StatusParts> = {}): StatusParts => ({
+const parts = (given: Partial<StatusDeps> = {}): StatusDeps => ({
   health: { log: 'up', database: 'up' },
   projection: { lag: async () => lag, condition: { kind: 'following' } },
   restarts: () => [

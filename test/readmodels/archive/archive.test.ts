@@ -10,7 +10,7 @@ import { forgetQuery } from '../../../src/coordinator/system/forget-query.ts'
 import { createSystemJournal, type SystemJournal } from '../../../src/coordinator/system/system-journal.ts'
 import { Archive } from '../../../src/events/archive/archive.ts'
 import { ArchiveDamaged } from '../../../src/events/archive/archived-records.ts'
-import { archivePeriod, dropArchived, type DropperParts } from '../../../src/events/archive/archiver.ts'
+import { archivePeriod, dropArchived, type DropperDeps } from '../../../src/events/archive/archiver.ts'
 import { auditArchive } from '../../../src/events/archive/audit-archive.ts'
 import type { PeriodManifest } from '../../../src/events/archive/manifest.ts'
 import { writePeriod } from '../../../src/events/archive/write-period.ts'
@@ -21,7 +21,7 @@ import { restoreCommand } from '../../../src/cli/restore-command.ts'
 import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
 import { PostgresRecordStore } from '../../../src/events/postgres/postgres-record-store.ts'
 import type { RecordDropper } from '../../../src/events/record-store.ts'
-import { archiveLog, type ArchiveLogParts } from '../../../src/processes/event-log/archive-log.ts'
+import { archiveLog, type ArchiveLogDeps } from '../../../src/processes/event-log/archive-log.ts'
 import { verifyLog, type AuditSummary } from '../../../src/readmodels/audit/verify-log.ts'
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
@@ -90,7 +90,7 @@ async function project(): Promise<void> {
 }
 
 const reportedEvents: string[] = []
-function parts(over: Partial<DropperParts> = {}): DropperParts {
+function parts(over: Partial<DropperDeps> = {}): DropperDeps {
   return {
     store,
     dropper: store.dropper,
@@ -102,7 +102,7 @@ function parts(over: Partial<DropperParts> = {}): DropperParts {
   }
 }
 
-const logParts = (over: Partial<ArchiveLogParts> = {}): ArchiveLogParts => ({
+const logParts = (over: Partial<ArchiveLogDeps> = {}): ArchiveLogDeps => ({
   log: bed.log,
   epoch: 1,
   journal,
@@ -246,7 +246,7 @@ describe('An interrupted archiving', () => {
     const drop = store.dropper.drop.bind(store.dropper)
     const reported: string[] = []
     const report = async (type: string): Promise<void> => void reported.push(type)
-    const cuts: Partial<DropperParts>[] = [
+    const cuts: Partial<DropperDeps>[] = [
       { announce: failing(report, 1, 'before') },
       { announce: failing(report, 1, 'after') },
       { announce: failing(report, 2, 'after') },

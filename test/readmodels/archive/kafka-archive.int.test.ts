@@ -9,7 +9,7 @@ import { forgetQuery } from '../../../src/coordinator/system/forget-query.ts'
 import { createSystemJournal, type SystemJournal } from '../../../src/coordinator/system/system-journal.ts'
 import { Archive } from '../../../src/events/archive/archive.ts'
 import { ArchiveDamaged } from '../../../src/events/archive/archived-records.ts'
-import { archivePeriod, dropArchived, type DropperParts } from '../../../src/events/archive/archiver.ts'
+import { archivePeriod, dropArchived, type DropperDeps } from '../../../src/events/archive/archiver.ts'
 import { restoreLog } from '../../../src/events/archive/restore-log.ts'
 import type { ExportedAnchor } from '../../../src/events/audit/anchor.ts'
 import {
@@ -114,7 +114,7 @@ describe.runIf(await kafkaIsAvailable())('A topic whose first records are archiv
     await admin.disconnect()
     return BigInt(first!.low)
   }
-  const parts = (over: Partial<DropperParts> = {}): DropperParts => ({
+  const parts = (over: Partial<DropperDeps> = {}): DropperDeps => ({
     store,
     dropper: store.dropper,
     archive,

@@ -7,7 +7,7 @@ import type { QueryRows } from '../../../src/events/projection.ts'
 import { createParquetEngine, type ParquetEngine } from '../../../src/readmodels/archive/parquet-engine.ts'
 import {
   archiveQueries,
-  type QueryArchiveParts,
+  type QueryArchiveDeps,
   type QueryArchivePolicy,
 } from '../../../src/readmodels/archive/query-archive.ts'
 import { compareReadModels } from '../../../src/readmodels/audit/compare-read-models.ts'
@@ -74,7 +74,7 @@ async function project(): Promise<void> {
   await runner.stop()
 }
 
-const archive = (policy: QueryArchivePolicy = all, over: Partial<QueryArchiveParts> = {}) =>
+const archive = (policy: QueryArchivePolicy = all, over: Partial<QueryArchiveDeps> = {}) =>
   archiveQueries({ database: bed.config, engine, folder, ...over }, policy)
 
 const forgetOnly = () => archiveQueries({ database: bed.config, engine, folder }, undefined)

@@ -12,7 +12,7 @@ export interface MirroredTable {
   readonly table: string
 }
 
-export interface MirrorPorts {
+export interface MirrorDeps {
   /** A table of this server; undefined if there is none. */
   readonly tableHere: (table: MirroredTable) => Promise<Pick<ConnectorTable, 'columns' | 'view' | 'about'> | undefined>
   /**
@@ -31,7 +31,7 @@ export interface MirrorPorts {
 export async function mirrorFault(
   tables: readonly MirroredTable[],
   target: string,
-  ports: MirrorPorts,
+  ports: MirrorDeps,
 ): Promise<string | undefined> {
   for (const table of tables) {
     const fault = await faultOf(table, target, ports)
@@ -40,7 +40,7 @@ export async function mirrorFault(
   return undefined
 }
 
-async function faultOf(table: MirroredTable, target: string, ports: MirrorPorts): Promise<string | undefined> {
+async function faultOf(table: MirroredTable, target: string, ports: MirrorDeps): Promise<string | undefined> {
   const name = `table ${shownName(table)}`
   if (table.schema === 'information_schema') return `${name} is about this server`
   try {

@@ -2,7 +2,7 @@ import type { Clock } from '../../../shared/clock.ts'
 import type { Entrant, GroupSlot, Queued, ResourceGroups, Waiting } from '../../dispatch/resource-groups.ts'
 import type { Recorder } from '../stream/recorder.ts'
 
-interface AdmissionPorts {
+interface AdmissionDeps {
   readonly groups: Pick<ResourceGroups, 'reservation' | 'tryEnter' | 'enter' | 'occupy'>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly entrant: Omit<Entrant, 'recovered' | 'moved' | 'held'>
@@ -15,14 +15,14 @@ interface AdmissionPorts {
 
 /** The query's slot in its resource group, or the reason why it waits for one. */
 export class Admission {
-  readonly #ports: AdmissionPorts
+  readonly #ports: AdmissionDeps
   #slot: GroupSlot | undefined
   #queuedReason: (() => string) | undefined
   #waiting: Waiting | undefined
   /** Why an act holds the query. */
   #heldFor: string | undefined
 
-  constructor(ports: AdmissionPorts) {
+  constructor(ports: AdmissionDeps) {
     this.#ports = ports
     this.#heldFor = ports.heldBefore
   }

@@ -20,7 +20,7 @@ import { rightsBeside } from './remote-rights.ts'
 import { boundedProperties, type ServerBounds } from './query-limits.ts'
 import { sessionContext, type StatementRights } from '../session/session-context.ts'
 
-interface AnalysisPorts extends StatementRights {
+interface AnalysisDeps extends StatementRights {
   readonly frontEnd: ThreadedFrontEnd
   readonly metadata: MetadataPort
   readonly catalogs: Catalogs
@@ -38,7 +38,7 @@ interface SubmittedStatement {
 
 /** Analyses the statement and keeps the result with its cost: only this process knows them. */
 export class Analysis {
-  readonly #ports: AnalysisPorts
+  readonly #ports: AnalysisDeps
   readonly #statement: SubmittedStatement
   /** Present for a traced query. */
   readonly #calls: ConnectorCalls | undefined
@@ -52,7 +52,7 @@ export class Analysis {
   /** Gives back the memory of the syntax tree. */
   #releaseTree = (): void => {}
 
-  constructor(ports: AnalysisPorts, statement: SubmittedStatement) {
+  constructor(ports: AnalysisDeps, statement: SubmittedStatement) {
     this.#ports = ports
     this.#statement = statement
     this.#calls = statement.submission.created.sampled ? createConnectorCalls() : undefined

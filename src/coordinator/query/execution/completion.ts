@@ -14,7 +14,7 @@ import { resultDigest } from '../results/result-digest.ts'
 import { Ended, type OngoingWork } from './ongoing-work.ts'
 import { ROOT_STAGE, type TaskId, type QueryId } from '../../../shared/ids.ts'
 
-interface CompletionPorts {
+interface CompletionDeps {
   readonly aggregate: Pick<QueryAggregate, 'queryId' | 'state' | 'intended'>
   readonly record: Recorder['record']
   readonly work: Pick<OngoingWork, 'suspended' | 'stop' | 'dropPending'>
@@ -31,13 +31,13 @@ interface CompletionPorts {
 
 /** Ends the query, finished or failed, and then releases what it holds. */
 export class Completion {
-  readonly #ports: CompletionPorts
+  readonly #ports: CompletionDeps
   #endedBytes: number | undefined
   #released = false
   #partial = false
   readonly #warnings: Warning[] = []
 
-  constructor(ports: CompletionPorts) {
+  constructor(ports: CompletionDeps) {
     this.#ports = ports
   }
 

@@ -35,7 +35,7 @@ import { carryOutWrite, resumeWrite } from './write-statement.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 
-interface StatementParts {
+interface StatementDeps {
   readonly deps: ExecutionDeps
   readonly run: RunContext
   readonly submission: Submission
@@ -50,7 +50,7 @@ interface StatementParts {
  * Carries out a statement from its text to its result. Resolves once all of it is recorded.
  * @throws the error that fails the query
  */
-export async function executeStatement(parts: StatementParts): Promise<void> {
+export async function executeStatement(parts: StatementDeps): Promise<void> {
   const { deps, submission, resumed, admission, analysis } = parts
   if (resumed?.state.planned) return goOn(parts, resumed.state.planned)
   // A statement of an earlier coordinator is checked again: no event says whether it was checked before.
@@ -91,7 +91,7 @@ async function surveyFor(delegation: Delegation, analysis: Analysis): Promise<Su
  * COMMIT and ROLLBACK make these checks later, because they also make the client leave its transaction.
  * @throws EngineError TRANSACTION_ALREADY_ABORTED in a transaction in which a statement failed; UNKNOWN_TRANSACTION
  */
-async function checkTransaction({ deps, submission, analysis }: StatementParts): Promise<void> {
+async function checkTransaction({ deps, submission, analysis }: StatementDeps): Promise<void> {
   const { session } = submission
   if (session.transactionId === undefined || session.transactionId === 'NONE') return
   const { kind } = await analysis.survey()
@@ -107,7 +107,7 @@ async function checkTransaction({ deps, submission, analysis }: StatementParts):
  * @throws EngineError QUERY_REJECTED by a rule
  */
 async function runElsewhere(
-  parts: StatementParts,
+  parts: StatementDeps,
   { delegation, survey }: Surveyed,
   early: EarlyAnalysis,
   startMs: number,
@@ -162,7 +162,7 @@ async function runElsewhere(
 
 /** Adds a warning to a list of names that lacks the catalogs of a cluster. */
 async function analyzeBesideClusters(
-  { submission }: StatementParts,
+  { submission }: StatementDeps,
   { delegation, survey }: Surveyed,
   early: EarlyAnalysis,
 ): Promise<PlannedStatement> {
@@ -176,7 +176,7 @@ async function analyzeBesideClusters(
 }
 
 /** Continues a planned query after a restart: it is not planned again, and published pages are not computed again. */
-async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
+async function goOn(parts: StatementDeps, planned: Planned): Promise<void> {
   const { deps, run, admission, analysis, waiters } = parts
   const { created } = parts.submission
   waiters.planIsKnown()
@@ -207,7 +207,7 @@ async function goOn(parts: StatementParts, planned: Planned): Promise<void> {
   await carryOut(parts, await analysis.analyze(), 0)
 }
 
-async function resumeDelegated({ deps, run, submission }: StatementParts, planned: Planned): Promise<void> {
+async function resumeDelegated({ deps, run, submission }: StatementDeps, planned: Planned): Promise<void> {
   if (!deps.delegation)
     throw new EngineError(
       'REMOTE_HOST_GONE',
@@ -234,7 +234,7 @@ function propertiesOf(analyzed: PlannedStatement): Readonly<Record<string, strin
   return (analyzed.kind === 'query' && analyzed.properties) || {}
 }
 
-async function carryOut(parts: StatementParts, analyzed: PlannedStatement, analysisNanos: number): Promise<void> {
+async function carryOut(parts: StatementDeps, analyzed: PlannedStatement, analysisNanos: number): Promise<void> {
   const { deps, run } = parts
   switch (analyzed.kind) {
     case 'query':
@@ -258,7 +258,7 @@ async function carryOut(parts: StatementParts, analyzed: PlannedStatement, analy
 }
 
 /** Releases the query's slot in its group until the client's next request, and then waits for a slot again. */
-async function enterOnceFollowed({ run, admission, waiters, limits }: StatementParts): Promise<void> {
+async function enterOnceFollowed({ run, admission, waiters, limits }: StatementDeps): Promise<void> {
   const followed = run.leaveUntilFollowed()
   waiters.planIsKnown()
   waiters.wake()
@@ -268,13 +268,13 @@ async function enterOnceFollowed({ run, admission, waiters, limits }: StatementP
   limits.planning()
 }
 
-async function writeOnceFollowed(parts: StatementParts, analysisNanos: number): Promise<void> {
+async function writeOnceFollowed(parts: StatementDeps, analysisNanos: number): Promise<void> {
   await enterOnceFollowed(parts)
   // The client sent no request until now: the catalogs may have changed since the first analysis.
   return analyzeAndWrite(parts, analysisNanos)
 }
 
-async function analyzeAndWrite({ deps, run, analysis }: StatementParts, analysisNanos: number): Promise<void> {
+async function analyzeAndWrite({ deps, run, analysis }: StatementDeps, analysisNanos: number): Promise<void> {
   const again = () => analyzeWrite(analysis)
   return carryOutWrite(deps, run, { analyzed: await again(), analysisNanos, again })
 }

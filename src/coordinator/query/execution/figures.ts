@@ -16,7 +16,7 @@ import type { TaskId } from '../../../shared/ids.ts'
  */
 const WAITS_MS = [1, 2, 5, 10, 20, 30, 60, 120].map((seconds) => 1000 * seconds)
 
-interface FiguresPorts {
+interface FiguresDeps {
   readonly clock: Clock
   readonly aggregate: Pick<QueryAggregate, 'intended'>
   readonly work: Pick<OngoingWork, 'suspended'>
@@ -26,13 +26,13 @@ interface FiguresPorts {
 
 /** The figures of the query's tasks: newer than the log while they run. */
 export class Figures {
-  readonly #ports: FiguresPorts
+  readonly #ports: FiguresDeps
   readonly #live = new Map<TaskId, TaskStats>()
   #progressAt: number
   /** How many of the waits have passed, those under earlier coordinators included. */
   #recorded: number
 
-  constructor(ports: FiguresPorts) {
+  constructor(ports: FiguresDeps) {
     this.#ports = ports
     this.#progressAt = ports.clock.monotonicMs()
     this.#recorded = waitsPassed(ports.aggregate.intended, ports.clock.now())

@@ -20,7 +20,7 @@ export interface LimitSettings {
   readonly maxAttempts: number
 }
 
-interface LimitPorts {
+interface LimitDeps {
   readonly clock: Clock
   readonly settings: LimitSettings
   /** The session properties of the query when it was created. */
@@ -50,7 +50,7 @@ interface Due {
  * restart. CPU, memory and bytes read are enforced where the task runs, and also here as far as tasks report them.
  */
 export class HeldLimits {
-  readonly #ports: LimitPorts
+  readonly #ports: LimitDeps
   #limits: QueryLimits
   #began: Began = {}
   #timer: NodeJS.Timeout | undefined
@@ -58,7 +58,7 @@ export class HeldLimits {
   #timerAt = Infinity
   #over = false
 
-  constructor(ports: LimitPorts) {
+  constructor(ports: LimitDeps) {
     this.#ports = ports
     this.#limits = this.#limitsWith({})
   }

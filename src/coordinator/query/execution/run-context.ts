@@ -82,7 +82,7 @@ export interface RunContext {
 }
 
 /** The parts of a query's execution. */
-export interface ExecutionParts {
+export interface RunContextDeps {
   readonly deps: Pick<ExecutionDeps, 'catalogs' | 'clock' | 'delegation' | 'limits' | 'objectsOf' | 'withinSpan'>
   readonly query: Pick<RunContext, 'queryId' | 'user' | 'identity' | 'startTimeMillis' | 'aggregate'>
   readonly recorder: Recorder
@@ -101,7 +101,7 @@ export interface ExecutionParts {
   readonly keepRemote: (answers: RemoteAnswers) => void
 }
 
-export function createRunContext(parts: ExecutionParts): RunContext {
+export function createRunContext(parts: RunContextDeps): RunContext {
   const { deps, query, recorder, work, waiters, admission, analysis, figures, limits, completion, held, pages } = parts
   const { queryId } = query
   let routed: Routed | undefined

@@ -19,7 +19,7 @@ export interface QueryRetention {
   leave(query: Pick<QueryExecution, 'queryId' | 'aggregate'>): boolean
 }
 
-export interface RetentionParts {
+export interface RetentionDeps {
   /** The position that the read models have reached. */
   readonly committed: () => Checkpoint
   readonly positions: LogPositions
@@ -27,7 +27,7 @@ export interface RetentionParts {
   readonly logHasIndex: boolean
 }
 
-export function createQueryRetention({ committed, positions, logHasIndex }: RetentionParts): QueryRetention {
+export function createQueryRetention({ committed, positions, logHasIndex }: RetentionDeps): QueryRetention {
   const isProjected = (position: Position): boolean => isBelow(position, committed())
   return {
     isProjected,

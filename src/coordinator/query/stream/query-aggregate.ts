@@ -62,7 +62,7 @@ export function createQueryAggregate(
   return new Aggregate({ queryId, log, clock, traceparent, start })
 }
 
-interface AggregateParts {
+interface AggregateDeps {
   readonly queryId: QueryId
   readonly log: EventAppender
   readonly clock: Clock
@@ -72,7 +72,7 @@ interface AggregateParts {
 
 class Aggregate implements QueryAggregate {
   readonly queryId: QueryId
-  readonly #parts: AggregateParts
+  readonly #parts: AggregateDeps
   readonly #seal: (event: QueryEvent) => QueryEvent
   #state: QueryState
   #intended: QueryState
@@ -84,7 +84,7 @@ class Aggregate implements QueryAggregate {
   #underway: Underway[] = []
   readonly #listeners: ((events: readonly QueryEvent[]) => void)[] = []
 
-  constructor(parts: AggregateParts) {
+  constructor(parts: AggregateDeps) {
     const { queryId, start } = parts
     this.queryId = queryId
     this.#parts = parts

@@ -23,7 +23,7 @@ export interface QueryTelemetry {
   firstRows(query: KnownQuery): void
 }
 
-export interface QueryTelemetryParts {
+export interface QueryTelemetryDeps {
   readonly meters: () => Meters
   readonly spans: () => SpanSink
   readonly logger: Logger
@@ -39,7 +39,7 @@ export interface QueryTelemetryParts {
 }
 
 /** Reports each query at its end: in metrics, in one log line, and as a trace. */
-export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry {
+export function createQueryTelemetry(parts: QueryTelemetryDeps): QueryTelemetry {
   const firstSeen = new WeakSet<object>()
 
   function ended(

@@ -32,8 +32,6 @@ export const nodeInfoSchema = z.looseObject({
 
 export type NodeInfo = Body<z.infer<typeof nodeInfoSchema>>
 
-// --- clusters ---------------------------------------------------------------------------------------------------------
-
 export const clusterInfoSchema = z.looseObject({
   name: z.string(),
   group: z.string(),
@@ -63,8 +61,6 @@ export const clusterInfoSchema = z.looseObject({
 
 export type ClusterInfo = Body<z.infer<typeof clusterInfoSchema>>
 
-// --- erasures ---------------------------------------------------------------------------------------------------------
-
 export const erasureInfoSchema = z.looseObject({
   erasureId: z.string(),
   state: z.enum(['RUNNING', 'ENDED', 'FAILED']),
@@ -78,8 +74,6 @@ export const erasureInfoSchema = z.looseObject({
 })
 
 export type ErasureInfo = Body<z.infer<typeof erasureInfoSchema>>
-
-// --- resource groups --------------------------------------------------------------------------------------------------
 
 const groupSummaryFields = {
   id: z.array(z.string()),
@@ -108,8 +102,6 @@ export const resourceGroupInfo = z.looseObject({
 })
 
 export type ResourceGroupInfo = Body<z.infer<typeof resourceGroupInfo>>
-
-// --- queries ----------------------------------------------------------------------------------------------------------
 
 export const serverInfo = z.looseObject({
   nodeVersion: z.looseObject({ version: z.string() }),

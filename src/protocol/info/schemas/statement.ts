@@ -75,5 +75,3 @@ export const queryResults = z.looseObject({
 })
 
 export type QueryResults = Body<z.infer<typeof queryResults>>
-
-// --- tasks ------------------------------------------------------------------------------------------------------------

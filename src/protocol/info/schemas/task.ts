@@ -100,5 +100,3 @@ export const taskInfoSchema = z.looseObject({
 })
 
 export type TaskInfo = Body<z.infer<typeof taskInfoSchema>>
-
-// --- nodes ------------------------------------------------------------------------------------------------------------

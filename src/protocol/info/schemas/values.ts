@@ -36,8 +36,6 @@ export const problem = z.looseObject({
   detail: z.string(),
 })
 
-// --- statements -------------------------------------------------------------------------------------------------------
-
 export const errorCode = z.looseObject({ code: z.int(), name: z.string(), type: z.string() })
 
 export const queryState = z.enum(['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED'])
