@@ -19,6 +19,26 @@ function linesOf(files: readonly string[], pattern: RegExp): string[] {
 
 const texts = tracked.filter((file) => /\.(ts|mts|mjs|json|jsonl|md|sql|sh|ya?ml|svg|tsv)$|^[^.]+$|^\.ci\//.test(file))
 
+/** The commit after which subjects are checked. A clone without its history is not checked. */
+const CHECKED_SINCE = '9cfe95a873c26dbcaba0d590e2701881497cc8c6'
+
+function subjectsSince(commit: string): readonly string[] {
+  const git = (...command: string[]): string =>
+    execFileSync('git', command, { cwd: top, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  try {
+    git('merge-base', '--is-ancestor', commit, 'HEAD')
+    return git('log', '--no-merges', '--format=%s', `${commit}..HEAD`).split('\n').filter(Boolean)
+  } catch {
+    return []
+  }
+}
+
+it('subjects of commits begin with the area, and have at most 72 characters', () => {
+  const isReadable = (subject: string): boolean =>
+    subject.length <= 72 && /^(?:[a-z][\w ,./-]*: \S|Revert ")/.test(subject)
+  expect(subjectsSince(CHECKED_SINCE).filter((subject) => !isReadable(subject))).toEqual([])
+})
+
 describe('Tracked files', () => {
   it('name no folder of a particular machine', () => {
     const folders = ['work', 'root', 'Users', 'farm'].join('|')
