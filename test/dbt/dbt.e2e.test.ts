@@ -1,6 +1,7 @@
 import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { FULL_TESTS } from '../support/full-tests.ts'
 import { withLake } from '../support/lake-catalog.ts'
 import { pythonDataTools } from '../support/real-clients.ts'
 import { repository } from '../support/repository.ts'
@@ -71,7 +72,7 @@ const expected: Readonly<Record<string, readonly unknown[]>> = {
 
 /** Each target has its own copy of the project, so that the targets can be built at the same time. */
 describe.runIf(python)('dbt-core with dbt-trino', () => {
-  it.concurrent.each(['memory', 'lake'])(
+  it.concurrent.each(FULL_TESTS ? ['memory', 'lake'] : ['lake'])(
     'builds, builds again, and documents a project of all materializations in %s',
     { timeout: 600_000 },
     async (target) => {

@@ -8,6 +8,7 @@ import { integer, literal, plainName, toText } from '../../../src/duckdb/text/sq
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { analyzeQuery } from '../../support/front-end.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
+import { propertyRuns } from '../../support/full-tests.ts'
 
 let db: InProcessDuckDB
 beforeAll(async () => {
@@ -149,7 +150,7 @@ describe('A native pattern', () => {
           const [fast, general] = await bothResults(name, written, rest)
           expect(fast).toEqual(general)
         }),
-        { numRuns: 120 },
+        { numRuns: propertyRuns(120) },
       )
       expect(native).toBeGreaterThan(40)
     },

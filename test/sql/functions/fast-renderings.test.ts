@@ -11,6 +11,7 @@ import { zoneNames } from '../../../src/duckdb/zone-names.ts'
 import { integer, literal, plainName, toText } from '../../../src/duckdb/text/sql.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { openEngineConnection, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
+import { propertyRuns } from '../../support/full-tests.ts'
 
 // Some functions use DuckDB's own functions where these agree with the general implementation. Here both are
 // compared.
@@ -74,7 +75,7 @@ describe('The text of a floating-point number', () => {
           )
         },
       ),
-      { numRuns: 10 },
+      { numRuns: propertyRuns(10) },
     )
   })
 
@@ -146,7 +147,7 @@ describe('The text of a floating-point number', () => {
         const from = `FROM unnest([${reals.map((x) => `CAST('${x}' AS FLOAT)`).join(', ')}]) t(x)`
         expect(await column(`SELECT q_sci_real(x) ${from}`)).toEqual(reals.map(realText))
       }),
-      { numRuns: 5 },
+      { numRuns: propertyRuns(5) },
     )
   })
 })
@@ -334,7 +335,7 @@ describe('Texts of dates and times', () => {
         const [known, general] = await bothResults(name, 'varchar', format, values([...oddMoments, ...some]))
         expect(known).toEqual(general)
       }),
-      { numRuns: 6 },
+      { numRuns: propertyRuns(6) },
     )
   })
 
@@ -347,7 +348,7 @@ describe('Texts of dates and times', () => {
         const all = (call: string): Promise<unknown[]> => column(`SELECT TRY(least(${call})) FROM ${from} ORDER BY i`)
         expect(await all('q_parse_duration(x)')).toEqual(await all('q_any_duration(x)'))
       }),
-      { numRuns: 5 },
+      { numRuns: propertyRuns(5) },
     )
   })
 
@@ -395,7 +396,7 @@ describe('Texts of dates and times', () => {
         expect(await all('q_text_to_timestamp(x, 3)')).toEqual(await all('make_timestamp(u_text_to_timestamp(x, 3))'))
         expect(await all('q_text_to_timestamp(x, 6)')).toEqual(await all('make_timestamp(u_text_to_timestamp(x, 6))'))
       }),
-      { numRuns: 2 },
+      { numRuns: propertyRuns(2) },
     )
   })
 
@@ -531,7 +532,7 @@ it("trim, ltrim and rtrim remove Java's blanks and nothing else", async () => {
       )
       expect(wrongChars).toEqual([])
     }),
-    { numRuns: 10 },
+    { numRuns: propertyRuns(10) },
   )
   expect(await column('SELECT q_trim(CAST(NULL AS VARCHAR))')).toEqual([null])
 })
@@ -600,7 +601,7 @@ it.each([
       )
       expect(wrong).toEqual([])
     }),
-    { numRuns: 2 },
+    { numRuns: propertyRuns(2) },
   )
 })
 
@@ -639,7 +640,7 @@ describe('Functions over bytes', () => {
           expect(wrong, name).toEqual([])
         }
       }),
-      { numRuns: 5 },
+      { numRuns: propertyRuns(5) },
     )
   })
 
@@ -662,7 +663,7 @@ describe('Functions over bytes', () => {
         )
         expect(wrong).toEqual([])
       }),
-      { numRuns: 5 },
+      { numRuns: propertyRuns(5) },
     )
   })
 
@@ -680,7 +681,7 @@ describe('Functions over bytes', () => {
           some.map(([x, k]) => createHmac(hash, k).update(x).digest('hex')),
         )
       }),
-      { numRuns: 3 },
+      { numRuns: propertyRuns(3) },
     )
     // Data that is too long for the buffer between calls, and then short data.
     const large = [3968, 4096, 5000, 1].map((length) => Buffer.alloc(length, 'é'))
@@ -740,7 +741,7 @@ describe('Functions over arrays', () => {
               OR q_among(a, b, false)::VARCHAR IS DISTINCT FROM q_at(a, q_firsts_among(a, b, false))::VARCHAR))`)
         expect(wrong).toEqual([])
       }),
-      { numRuns: 3 },
+      { numRuns: propertyRuns(3) },
     )
   })
 
@@ -871,7 +872,7 @@ describe('Casts to decimals', () => {
           expect(known).toEqual(general)
         }
       }),
-      { numRuns: 3 },
+      { numRuns: propertyRuns(3) },
     )
   })
 
@@ -902,7 +903,7 @@ describe('Casts to decimals', () => {
           expect(known).toEqual(general)
         }
       }),
-      { numRuns: 3 },
+      { numRuns: propertyRuns(3) },
     )
   })
 })
@@ -932,7 +933,7 @@ it('The text of an interval has days, hours, minutes, seconds and milliseconds',
       const from = `unnest([${all.map((n) => `CAST(${n} AS BIGINT)`).join(', ')}]) t(x)`
       expect(await column(`SELECT q_text_interval_day(x) FROM ${from}`)).toEqual(all.map(reported))
     }),
-    { numRuns: 5 },
+    { numRuns: propertyRuns(5) },
   )
   expect(await column('SELECT q_text_interval_day(CAST(NULL AS BIGINT)) FROM range(1)')).toEqual([null])
 })
@@ -1023,7 +1024,7 @@ it('IP addresses are parsed, printed and found in networks as in Node, bit by bi
         ),
       )
     }),
-    { numRuns: 20 },
+    { numRuns: propertyRuns(20) },
   )
   const six = ['2001:db8::1', '2001:db8:8000::', '::ffff:1.2.3.4', '::1']
   for (const [cidr, reported] of [
@@ -1121,7 +1122,7 @@ it('The parts of a URL are those that one regular expression finds', async () =>
       const parts = ['protocol', 'path', 'query', 'fragment'].map((part) => `u_url_part(x, '${part}')`)
       expect(await column(`SELECT [${parts.join(', ')}] FROM ${values(texts)} ORDER BY i`)).toEqual(texts.map(reported))
     }),
-    { numRuns: 20 },
+    { numRuns: propertyRuns(20) },
   )
 })
 

@@ -13,7 +13,7 @@ import { duckdbType } from '../../../src/sql/types/duckdb-representation.ts'
 import type { SqlType } from '../../../src/sql/types/sql-type.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { openEngineConnection, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
-import { FULL_TESTS } from '../../support/full-tests.ts'
+import { FULL_TESTS, propertyRuns } from '../../support/full-tests.ts'
 
 // JSON as DuckDB reads it, compared with the implementation in JavaScript that is right for all texts.
 
@@ -184,7 +184,7 @@ describe('A path of SQL/JSON', () => {
       ]
     })
     await same(pairs)
-  }, 120_000)
+  })
 
   it('uses DuckDB only if it has plain names and indexes', () => {
     for (const path of [
@@ -360,7 +360,7 @@ describe('Casts from JSON to another type', () => {
         }
         expect(wrong).toEqual([])
       }),
-      { numRuns: 5, endOnFailure: true },
+      { numRuns: propertyRuns(5), endOnFailure: true },
     )
   })
 })
@@ -453,7 +453,7 @@ describe('Casts to JSON', () => {
         const rowsRead = (await db.connection.runAndReadAll(sql)).getRowsJson()
         expect(rowsRead).toEqual(expected.map((each) => [each, each]))
       }),
-      { numRuns: 10 },
+      { numRuns: propertyRuns(10) },
     )
   })
 })
@@ -479,7 +479,7 @@ describe('`JsonReader`', () => {
         }
         expect(read(() => JsonReader.parse(text)) !== undefined).toBe(taken)
       }),
-      { numRuns: 1500 },
+      { numRuns: propertyRuns(1500) },
     )
   })
 
@@ -488,7 +488,7 @@ describe('`JsonReader`', () => {
       fc.property(fc.oneof(json, broken, framed, right), (text) => {
         expect(read(() => JsonReader.canonical(text))).toBe(read(() => writeJson(JsonReader.parse(text), true)))
       }),
-      { numRuns: 1500 },
+      { numRuns: propertyRuns(1500) },
     )
   })
 
@@ -498,7 +498,7 @@ describe('`JsonReader`', () => {
         const tidy = tidied(text)
         if (tidy !== undefined) expect(tidy).toBe(read(() => JsonReader.canonical(text)))
       }),
-      { numRuns: 3000 },
+      { numRuns: propertyRuns(3000) },
     )
     const usual = ' { "a" : [ 1 , -2.5 , true, null,{ } ] ,\n"ab":"\u00e9" } '
     expect(tidied(usual)).toBe('{"a":[1,-2.5,true,null,{}],"ab":"\u00e9"}')

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ConditionCode } from '../../../src/duckdb/scripts/pattern-conditions.ts'
 import { findMatches, type PatternCode } from '../../../src/duckdb/scripts/row-patterns.ts'
+import { propertyRuns } from '../../support/full-tests.ts'
 
 const [A, B] = [0, 1]
 /** Turns rows into the variables that may match: `a`, `b`, `x` for both, `.` for none. */
@@ -107,7 +108,7 @@ describe('Row pattern matching', () => {
         }
         expect(findMatches(masks(text), program)).toEqual(expected)
       }),
-      { numRuns: 2000 },
+      { numRuns: propertyRuns(2000) },
     )
   })
 })

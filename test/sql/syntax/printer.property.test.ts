@@ -4,8 +4,9 @@ import { parseExpressionText, parseStatement, parseTypeSyntax } from '../../../s
 import { printExpression, printStatement, printTypeSyntax } from '../../../src/sql/syntax/printer.ts'
 import { arbitraryExpression, arbitraryStatement, arbitraryType } from '../../support/sql/arbitrary-statement.ts'
 import { withoutSpans } from '../../support/sql/without-spans.ts'
+import { propertyRuns } from '../../support/full-tests.ts'
 
-const options = { numRuns: 700, seed: 20241121 }
+const options = { numRuns: propertyRuns(700), seed: 20241121 }
 
 /**
  * Compares a tree with itself after printing and parsing. A failure shows the text, because trees of this size are

@@ -5,6 +5,7 @@ import { printStatement } from '../../../src/sql/syntax/printer.ts'
 import { secretNodes, type ParameterSecrets } from '../../../src/sql/syntax/secret-literals.ts'
 import { isSuspicious } from '../../../src/sql/syntax/secret-names.ts'
 import { arbitraryStatement } from '../../support/sql/arbitrary-statement.ts'
+import { propertyRuns } from '../../support/full-tests.ts'
 
 /** Prepared statements and executed texts contain no secrets. */
 const plain: ParameterSecrets = {
@@ -134,7 +135,7 @@ describe('The secret nodes of a random statement', () => {
           from = end
         }
       }),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     )
   })
 
@@ -145,7 +146,7 @@ describe('The secret nodes of a random statement', () => {
         fc.pre(!isSuspicious(sql))
         expect(found(sql)).toEqual({ nodes: [], parameters: false })
       }),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     )
   })
 
@@ -156,7 +157,7 @@ describe('The secret nodes of a random statement', () => {
         expect(valuesIn(`INSERT INTO passwords VALUES (${list})`)).toEqual(texts)
         expect(valuesIn(`INSERT INTO p (a, password) SELECT ${list}`)).toEqual(texts)
       }),
-      { numRuns: 100 },
+      { numRuns: propertyRuns(100) },
     )
   })
 })
