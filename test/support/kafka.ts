@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { access, mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { access, cp, mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -151,22 +151,33 @@ interface MoreOfBroker {
   readonly format: readonly string[]
 }
 
-async function createBroker(more: MoreOfBroker = { listeners: {}, properties: {}, format: [] }): Promise<Broker> {
-  const kind = more.format.length > 0 ? 'java' : await findKind()
+async function createBroker(more?: MoreOfBroker): Promise<Broker> {
+  const kind = more ? 'java' : await findKind()
   const port = await freePort()
   const brokers = [`${HOST}:${port}`]
   if (kind === 'docker') return { kind, port, brokers, container: `quipu-test-kafka-${randomBytes(4).toString('hex')}` }
   if (kind !== 'java') throw new Error('No Kafka of our own can be started here')
   const folder = await mkdtemp(join(tmpdir(), 'quipu-test-kafka-'))
   const controller = await freePort()
+  await writeFile(join(folder, 'server.properties'), propertiesOf(folder, port, controller, more))
+  if (more) await format(folder, more.format)
+  else await cp(await formattedData(), join(folder, 'data'), { recursive: true })
+  return { kind, port, brokers, folder }
+}
+
+/** The file `server.properties` of a broker. */
+function propertiesOf(
+  folder: string,
+  port: number,
+  controller: number,
+  more: Pick<MoreOfBroker, 'listeners' | 'properties'> = { listeners: {}, properties: {} },
+): string {
   const others = Object.entries(more.listeners).map(([name, at]) => `,${name}://${HOST}:${at}`)
   const protocols = Object.keys(more.listeners).map((name) => `,${name}:${name}`)
   const properties = Object.entries(more.properties).map(([name, value]) => `${name}=${value}`)
-  await writeFile(
-    join(folder, 'server.properties'),
-    `process.roles=broker,controller
+  return `process.roles=broker,controller
 node.id=1
-controller.quorum.bootstrap.servers=${HOST}:${controller}
+controller.quorum.voters=1@${HOST}:${controller}
 listeners=PLAINTEXT://${HOST}:${port},CONTROLLER://${HOST}:${controller}${others.join('')}
 advertised.listeners=PLAINTEXT://${HOST}:${port}${others.join('')}
 controller.listener.names=CONTROLLER
@@ -186,20 +197,25 @@ controller.quorum.fetch.timeout.ms=600
 delete.topic.enable=true
 # No second member comes: 3 s by default.
 group.initial.rebalance.delay.ms=0
-${properties.join('\n')}
-`,
-  )
-  await java(folder, [
-    'kafka.tools.StorageTool',
-    'format',
-    '--standalone',
-    '-t',
-    uuid(),
-    '-c',
-    'server.properties',
-    ...more.format,
-  ])
-  return { kind, port, brokers, folder }
+${properties.join('\n')}`
+}
+
+/** Formats the storage of a broker for its `server.properties`. */
+function format(folder: string, options: readonly string[] = []): Promise<void> {
+  return java(folder, ['kafka.tools.StorageTool', 'format', '-t', uuid(), '-c', 'server.properties', ...options])
+}
+
+/** A formatted storage that a broker begins with: formatting starts a Java of its own. It contains no port. */
+async function formattedData(): Promise<string> {
+  const folder = join(cacheFolder(), 'formatted')
+  await withCached(folder, 'kafka-format', async () => {
+    const fresh = `${folder}.${process.pid}`
+    await mkdir(fresh, { recursive: true })
+    await writeFile(join(fresh, 'server.properties'), propertiesOf(fresh, 1, 2))
+    await format(fresh)
+    await rename(fresh, folder)
+  })
+  return join(folder, 'data')
 }
 
 /** A UUID in the format of Kafka: base 64, 22 digits. */
