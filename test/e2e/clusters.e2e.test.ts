@@ -2,7 +2,8 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { clusterInfoSchema } from '../../src/protocol/info/schemas/server.ts'
-import { createDatabase, freePort, type TestDatabase } from '../support/postgres.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
+import { freePort, type TestDatabase } from '../support/postgres.ts'
 import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { startStandInCluster, type StandInCluster } from '../support/stand-in-cluster.ts'
 import {
@@ -44,7 +45,7 @@ function writeFile(name: string, content: unknown): void {
 
 beforeAll(async () => {
   mkdirSync(files, { mode: 0o755 })
-  database = await createDatabase()
+  database = await createMigratedDatabase()
   port = await freePort()
   behind = startBehind()
   standIn = await startStandInCluster()
@@ -62,7 +63,7 @@ afterAll(async () => {
   await standIn.close()
   await database.drop()
   await folder.remove()
-}, 120_000)
+})
 
 async function clusterAt(node: ClusterNode, name: string) {
   const { status, text } = await raw(`${node.url}/v1/cluster/${name}`)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { internalBearer } from '../../src/security/cluster-secret.ts'
 import { writePasswordFile } from '../support/password-file.ts'
-import { createDatabase } from '../support/postgres.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
 import { pythonEnvironment } from '../support/python-environment.ts'
 import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
 import { finished, missing } from '../support/real-clients.ts'
@@ -24,7 +24,7 @@ let queryId: string
 
 beforeAll(async () => {
   if (programs === undefined) return
-  const database = await createDatabase()
+  const database = await createMigratedDatabase()
   ending.unshift(() => database.drop())
   const passwords = join(folder.path, 'passwords')
   writePasswordFile(passwords, ['ada'], PASSWORD, 10_000)

@@ -15,7 +15,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isEngineGroup } from '../../src/supervisor/engine-ids.ts'
 import { postgresUser } from '../../src/supervisor/posix-user.ts'
 import { buildWithAgents, type EngineAgent } from '../support/engine-agents.ts'
-import { createDatabase, type TestDatabase } from '../support/postgres.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
+import { type TestDatabase } from '../support/postgres.ts'
 import { familyOf, usersOf } from '../support/process-users.ts'
 import { programsOfEachTest, rowsOf } from '../support/programs-of-each-test.ts'
 import { isAlive, postgresOf, processesOf, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
@@ -28,7 +29,7 @@ const programs = programsOfEachTest()
 let data: string
 let build: ReturnType<typeof buildWithAgents>
 beforeEach(async () => {
-  database = await createDatabase()
+  database = await createMigratedDatabase()
   data = programs.data
   build = buildWithAgents(programs.folder)
 })

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { leaksOfLog, leaksOfResources, leaksOfTables } from '../support/leaks.ts'
-import { createDatabase, type TestDatabase } from '../support/postgres.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
+import { type TestDatabase } from '../support/postgres.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
 
@@ -57,7 +58,7 @@ let settings: string[]
 beforeAll(async () => {
   folder = temporaryFolder()
   data = join(folder.path, 'data')
-  database = await createDatabase()
+  database = await createMigratedDatabase()
   settings = ['--data-dir', data, '--database-url', database.url]
   const env = { QUIPU_LOG_LEVEL: 'debug', QUIPU_SLOW_QUERY_MS: '1ms', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' }
   quipu = spawnQuipu(['start', '--port', '0', ...settings], { env })
@@ -67,7 +68,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await database.drop()
   await folder.remove()
-}, 120_000)
+})
 
 /**
  * Returns the files below the data folder that contain a word. Tables of `memory` are data that a user wrote, so they

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { writePasswordFile } from '../support/password-file.ts'
 import { startIdentityProvider, throughProvider, type TestProvider } from '../support/identity-provider.ts'
 import { createPlainBrowser } from '../support/plain-browser.ts'
-import { createDatabase, freePort, sharedPostgres } from '../support/postgres.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
+import { freePort, sharedPostgres } from '../support/postgres.ts'
 import {
   killAll,
   processesOf,
@@ -23,14 +24,14 @@ import { raw } from '../support/statement-client.ts'
  */
 const folder = temporaryFolder()
 const nodes: { readonly base: string; readonly data: string; process: QuipuProcess }[] = []
-let database: Awaited<ReturnType<typeof createDatabase>>
+let database: Awaited<ReturnType<typeof createMigratedDatabase>>
 let provider: TestProvider
 const PASSWORD = 'open sesame'
 
 beforeAll(async () => {
   const ports = [await freePort(), await freePort()]
   provider = await startIdentityProvider(ports.map((port) => `http://127.0.0.1:${port}`))
-  database = await createDatabase()
+  database = await createMigratedDatabase()
   writePasswordFile(`${folder.path}/passwords`, ['bob', 'carol'], PASSWORD, 2_000)
   for (const [index, port] of ports.entries()) {
     const data = `${folder.path}/${index}`

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { eventsOf, leaksOfLog, leaksOfResources, leaksOfTables } from '../support/leaks.ts'
-import { createDatabase, type TestDatabase } from '../support/postgres.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
+import { type TestDatabase } from '../support/postgres.ts'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 import { run, trinoHeaders, type Ran } from '../support/statement-client.ts'
 
@@ -134,7 +135,7 @@ let url: string
 
 beforeAll(async () => {
   folder = temporaryFolder()
-  database = await createDatabase()
+  database = await createMigratedDatabase()
   const env = { QUIPU_LOG_LEVEL: 'debug', QUIPU_SLOW_QUERY_MS: '1ms' }
   const args = ['start', '--port', '0', '--data-dir', join(folder.path, 'data'), '--database-url', database.url]
   quipu = spawnQuipu(args, { env })
@@ -144,7 +145,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await database.drop()
   await folder.remove()
-}, 120_000)
+})
 
 it('no secret of a statement is stored or shown', { timeout: 240_000 }, async () => {
   const ran = new Map<string, Ran>()

@@ -1,13 +1,14 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDatabase, type TestDatabase } from '../support/postgres.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
+import { type TestDatabase } from '../support/postgres.ts'
 import { isAlive, processesOf, spawnQuipu, temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
 let database: TestDatabase
 beforeAll(async () => {
   folder = temporaryFolder()
-  database = await createDatabase()
+  database = await createMigratedDatabase()
 })
 afterAll(async () => {
   await folder.remove()

@@ -10,7 +10,7 @@ import { isDeepStrictEqual } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
-import { createDatabase } from '../support/postgres.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { trinoCli } from '../support/real-clients.ts'
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   for (const end of ending) await end().catch(() => {})
-}, 120_000)
+})
 
 function start(program: string, name: string, env: Readonly<Record<string, string>>): QuipuProcess {
   const data = join(folder.path, name)
@@ -89,11 +89,11 @@ describe('A server on one machine, over TLS', () => {
   let quipu: QuipuProcess
   let url: string
   beforeAll(async () => {
-    const database = await createDatabase()
+    const database = await createMigratedDatabase()
     ending.push(() => database.drop())
     quipu = start('start', 'all', { ...tls, DATABASE_URL: database.url, QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' })
     url = await quipu.url
-  }, 120_000)
+  })
 
   it('prints its https address, and runs statements on a worker', async () => {
     expect(url).toMatch(/^https:/)
@@ -170,7 +170,7 @@ it(
     const broken = { cert: join(folder.path, 'cert.pem'), key: join(folder.path, 'key.pem') }
     copyFileSync(tls['QUIPU_TLS_CERT']!, broken.cert)
     copyFileSync(tls['QUIPU_TLS_KEY']!, broken.key)
-    const database = await createDatabase()
+    const database = await createMigratedDatabase()
     ending.push(() => database.drop())
     const env = { ...tls, QUIPU_TLS_CERT: broken.cert, QUIPU_TLS_KEY: broken.key, DATABASE_URL: database.url }
     const quipu = start('coordinator', 'broken', { ...env, QUIPU_SHARED_SECRET: 'a secret that all sides know' })
@@ -235,7 +235,7 @@ function sha256(data: Buffer): string {
 
 describe('Two coordinators and a worker, each with a certificate', () => {
   it('reach one another, and the follower gives its clients its own addresses', { timeout: 240_000 }, async () => {
-    const database = await createDatabase()
+    const database = await createMigratedDatabase()
     ending.push(() => database.drop())
     const shared = { ...tls, QUIPU_SHARED_SECRET: 'a secret that all sides know', DATABASE_URL: database.url }
     const env = { ...shared, QUIPU_TRUSTED_PROXIES: '127.0.0.9', QUIPU_PUBLIC_HOSTS: 'shop.example' }

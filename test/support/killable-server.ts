@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBlockedAppends, type BlockedAppends } from './blocked-appends.ts'
-import { createDatabase } from './postgres.ts'
+import { createMigratedDatabase } from './event-log/migrated-database.ts'
 import { commandOf, familyOf } from './process-users.ts'
 import { killAll, processesOf, runningOn, spawnQuipu, temporaryFolder } from './quipu-process.ts'
 import { raw, type RawAnswer, type RawRequest, type StatementJson } from './statement-client.ts'
@@ -24,7 +24,7 @@ export interface KillableServer {
 export async function startKillableServer(settings: Readonly<Record<string, string>> = {}): Promise<KillableServer> {
   const folder = temporaryFolder()
   const data = join(folder.path, 'data')
-  const database = await createDatabase()
+  const database = await createMigratedDatabase()
   const env = {
     QUIPU_LOG_LEVEL: 'error',
     QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',

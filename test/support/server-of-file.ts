@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
-import { createDatabase, freePort, type TestDatabase } from './postgres.ts'
+import { createMigratedDatabase } from './event-log/migrated-database.ts'
+import { freePort, type TestDatabase } from './postgres.ts'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from './quipu-process.ts'
 
 /** A server for all tests of a file, over a separate folder. */
@@ -44,7 +45,7 @@ export function serverOfFile(
     const port = await freePort()
     url = `http://127.0.0.1:${port}`
     const settings = await settingsOf(own)
-    if (settings['DATABASE_URL'] === undefined) database = await createDatabase()
+    if (settings['DATABASE_URL'] === undefined) database = await createMigratedDatabase()
     databaseUrl = settings['DATABASE_URL'] ?? database!.url
     const env = { ...settings, DATABASE_URL: databaseUrl }
     quipu = spawnQuipu(['start', '--data-dir', data, '--port', String(port), '--log-level', logLevel], { env })

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { createDatabase, freePort, type TestDatabase } from './postgres.ts'
+import { createMigratedDatabase } from './event-log/migrated-database.ts'
+import { freePort, type TestDatabase } from './postgres.ts'
 import { killAll, processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from './quipu-process.ts'
 import { raw } from './statement-client.ts'
 
@@ -32,7 +33,7 @@ export async function startStandbyCluster(
   database?: TestDatabase,
 ): Promise<StandbyCluster> {
   const folder = temporaryFolder()
-  database ??= await createDatabase()
+  database ??= await createMigratedDatabase()
   const { url: databaseUrl } = database
   const shared = {
     QUIPU_SHARED_SECRET: CLUSTER_SECRET,
