@@ -1,17 +1,42 @@
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './longest-first.ts'
 
+/** Options of every test file. */
+const everywhere = {
+  testTimeout: 240_000,
+  hookTimeout: 240_000,
+  // A wait has a long timeout: it proves that something happens, not how soon.
+  expect: { poll: { timeout: 60_000 } },
+}
+
+/** Files whose tests start programs or change their process: each of these files runs in a process of its own. */
+const PROGRAMS = [
+  'test/**/*.{e2e,int}.test.ts',
+  'test/{cli,deploy,execution,supervisor,support,ui}/**/*.test.ts',
+  // They make templates, which a process does only before its first statement.
+  'test/sql/functions/{approximate,evaluated-once,every-rendering}.test.ts',
+  'test/duckdb/text/sql.test.ts',
+]
+
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
-    include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    testTimeout: 180_000,
-    hookTimeout: 240_000,
-    // A wait has a long timeout: it proves that something happens, not how soon.
-    expect: { poll: { timeout: 60_000 } },
     // On two cores, tests often wait for real servers, so a third worker finds a free core.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
+    projects: [
+      { test: { ...everywhere, name: 'programs', include: PROGRAMS } },
+      {
+        test: {
+          ...everywhere,
+          name: 'functions',
+          include: ['test/**/*.test.ts'],
+          exclude: PROGRAMS,
+          // Files share processes, so that each process loads `src` and the libraries once.
+          isolate: false,
+        },
+      },
+    ],
   },
 })
