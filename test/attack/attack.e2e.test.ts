@@ -36,7 +36,7 @@ describe.each([
     if (!bed) return
     await closeLogAttacks(bed)
     expect(await bed.stop()).toEqual([])
-  }, 120_000)
+  })
 
   it(
     `answer all cases of seed ${seed} without a fault, and stay healthy with a valid log`,
@@ -56,7 +56,7 @@ describe('Attacks that once succeeded', () => {
   beforeAll(async () => {
     bed = await startAuditBed(FULL_TESTS ? largeAudit : smallAudit)
   }, 240_000)
-  afterAll(() => bed?.stop(), 120_000)
+  afterAll(() => bed?.stop())
 
   it.each(auditCases.map((one) => [one.name, one] as const))(
     'have no effect now: %s',

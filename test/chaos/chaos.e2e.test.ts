@@ -54,7 +54,7 @@ describe.each([
   afterAll(async () => {
     expect(await harness.close()).toEqual([])
     await kept.remove()
-  }, 120_000)
+  })
 
   it.each(representatives(seeds, 2))(
     'ends every statement with the right rows or a clean error for seed %i',

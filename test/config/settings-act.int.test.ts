@@ -1900,7 +1900,7 @@ beforeAll(async () => {
     otherCa: other.ca,
     ...(await startAuthorities(server)),
   }
-}, 120_000)
+})
 
 afterAll(async () => {
   for (const end of ending) await end().catch(() => {})

@@ -22,14 +22,10 @@ describe('The contract suite', () => {
       // In CI a defect of both technologies is shown with one of them for each test, in turns.
       it.each(
         technologies.length === 1 ? caughtBy : representatives(caughtBy, 2, technologies.indexOf(adapter.technology)),
-      )(
-        `fails in test %i for an adapter that ${what} (${name}, ${adapter.technology})`,
-        { timeout: 120_000 },
-        async (number) => {
-          const test = contractTests.find((each) => each.number === number)!
-          await expectFailure(adapter, broken, test)
-        },
-      )
+      )(`fails in test %i for an adapter that ${what} (${name}, ${adapter.technology})`, async (number) => {
+        const test = contractTests.find((each) => each.number === number)!
+        await expectFailure(adapter, broken, test)
+      })
 
   it('fails in test 20 for a reader that stores its checkpoint in a transaction of its own (B13)', async () => {
     const run = (fixture: Parameters<ContractTest['run']>[0]): Promise<void> => projectOnce(fixture, 'apart')

@@ -15,7 +15,7 @@ let programs: PrometheusPrograms | undefined
 
 beforeAll(async () => {
   programs = await findPrometheus()
-}, 120_000)
+})
 
 describe('The Prometheus rules', () => {
   it('have for each alert a test case in which it fires, and another in which it is silent', () => {

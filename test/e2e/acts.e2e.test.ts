@@ -23,7 +23,7 @@ beforeAll(async () => {
     QUIPU_CLIENT_ABSENT_MS: '20m',
   })
 }, 240_000)
-afterAll(() => server.close(), 120_000)
+afterAll(() => server.close())
 
 type Kind = ActInfo['act']
 type Filter = Readonly<Record<string, string | readonly string[]>>

@@ -21,7 +21,7 @@ let cluster: StandbyCluster
 beforeAll(async () => {
   cluster = await startStandbyCluster({ QUIPU_ANCHOR_MS: '300ms' })
 }, 240_000)
-afterAll(() => cluster.stop(), 60_000)
+afterAll(() => cluster.stop())
 
 async function count(text: string): Promise<number> {
   const client = new pg.Client(cluster.databaseUrl)

@@ -86,7 +86,7 @@ describe('A statement over a catalog of a cluster', () => {
     'SELECT orderkey, linenumber, extendedprice, comment FROM far.tiny.lineitem ORDER BY orderkey, linenumber',
     'SHOW TABLES FROM far.tiny',
     'DESCRIBE far.tiny.nation',
-  ])('has the rows and columns that the cluster gives: %s', { timeout: 120_000 }, async (sql) => {
+  ])('has the rows and columns that the cluster gives: %s', async (sql) => {
     await untilHealthy()
     const direct = await run(cluster.url, sql)
     const through = await run(gateway.url, sql)
@@ -169,7 +169,7 @@ describe('A statement over a catalog of a cluster', () => {
     expect((await run(gateway.url, 'EXECUTE p USING 5', prepared)).rows).toEqual([[30]])
   })
 
-  it('is canceled at the cluster too', { timeout: 120_000 }, async () => {
+  it('is canceled at the cluster too', async () => {
     await untilHealthy()
     const first = await post(
       gateway.url,

@@ -51,7 +51,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await cluster?.stop()
   elsewhere?.close()
-}, 120_000)
+})
 
 const hostOf = (url: string): string => new URL(url).host
 

@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await database.drop()
   await folder.remove()
-}, 120_000)
+})
 
 async function start(): Promise<void> {
   const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms', QUIPU_ANCHOR_MS: '500ms' }

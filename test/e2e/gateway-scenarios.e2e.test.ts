@@ -83,7 +83,7 @@ afterAll(async () => {
   mute.closeAllConnections()
   mute.close()
   await folder.remove()
-}, 120_000)
+})
 
 beforeEach(async () => {
   for (const fake of Object.values(fakes)) {
@@ -92,11 +92,11 @@ beforeEach(async () => {
     fake.before = () => {}
   }
   await areOpen('a', 'b', 'solo', 'cold')
-}, 120_000)
+})
 
 afterEach(async () => {
   await waitUntil('no statement has a slot', async () => (await clusters()).every(({ running }) => running === 0))
-}, 120_000)
+})
 
 async function clusters(at: ClusterNode = writer) {
   const { text } = await raw(`${at.url}/v1/cluster`)

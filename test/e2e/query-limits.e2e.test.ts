@@ -93,7 +93,7 @@ describe('A statement that exceeds a limit', () => {
     ],
     ['query_max_scan_physical_bytes=10kB', SCAN, 'EXCEEDED_SCAN_LIMIT', 'Exceeded scan limit of 10kB'],
     ['', `WITH SESSION query_max_cpu_time = '0.5s' ${LONG}`, 'EXCEEDED_CPU_LIMIT', 'Exceeded CPU limit of 0.50s'],
-  ])('fails with the error of its limit: %s', { timeout: 120_000 }, async (properties, sql, errorName, message) => {
+  ])('fails with the error of its limit: %s', async (properties, sql, errorName, message) => {
     const { error, answers } = await run(server.url, sql, headers(properties))
     expect(error).toMatchObject({ errorName, message, errorType: 'INSUFFICIENT_RESOURCES' })
     expect(answers.at(-1)?.stats.state).toBe('FAILED')
@@ -106,7 +106,7 @@ describe('A statement that exceeds a limit', () => {
     })
   })
 
-  it('returns its rows if it stays within all limits', { timeout: 60_000 }, async () => {
+  it('returns its rows if it stays within all limits', async () => {
     const all =
       'query_max_run_time=1h,query_max_execution_time=1h,query_max_planning_time=1m,query_max_cpu_time=1h,' +
       'query_max_memory=1GB,query_max_memory_per_node=1GB,query_max_scan_physical_bytes=1GB,retry_policy=NONE'
@@ -120,7 +120,7 @@ describe('A statement that exceeds a limit', () => {
 })
 
 describe('The limits of the server', () => {
-  it('bound the limits of a session, and the client gets a warning', { timeout: 60_000 }, async () => {
+  it('bound the limits of a session, and the client gets a warning', async () => {
     const { error } = await run(server.url, SCAN, headers('query_max_scan_physical_bytes=1PB'))
     expect(error).toMatchObject({ errorName: 'EXCEEDED_SCAN_LIMIT', message: 'Exceeded scan limit of 100kB' })
     const set = await run(server.url, "SET SESSION query_max_execution_time = '3h'", headers(''))
@@ -130,7 +130,7 @@ describe('The limits of the server', () => {
   })
 })
 
-it('the run time limit counts from the beginning of the query over a kill -9', { timeout: 120_000 }, async () => {
+it('the run time limit counts from the beginning of the query over a kill -9', async () => {
   const options = { headers: headers('query_max_run_time=6s'), method: 'POST', body: LONG }
   const began = performance.now()
   let answer = (await patient(`${server.url}/v1/statement`, options)).json
@@ -162,7 +162,7 @@ describe('Session properties that rules set', () => {
     expect(await shown('query_max_cpu_time', headers(''))).toBe('1000000000.00d')
   })
 
-  it('cannot be changed by a session if the rule overrides it, also over a kill -9', { timeout: 120_000 }, async () => {
+  it('cannot be changed by a session if the rule overrides it, also over a kill -9', async () => {
     const options = {
       headers: report('query_max_run_time=9d'),
       method: 'POST',
@@ -204,7 +204,7 @@ describe('Session properties that rules set', () => {
     })
   })
 
-  it('change with the file; a broken file leaves the old rules in force', { timeout: 60_000 }, async () => {
+  it('change with the file; a broken file leaves the old rules in force', async () => {
     writeRules(JSON.stringify([forAll('2h')]))
     await waitUntil('it is in force', async () => (await shown('query_max_cpu_time', ruled())) === '2h')
     writeRules('[{ "sessionProperties": { "query_max_cpu_time": "soon" } }]')

@@ -10,7 +10,7 @@ beforeAll(async () => {
   const patience = { QUIPU_WORKER_FAILED_MS: '10m', QUIPU_WORKER_WAIT_MS: '10m' }
   server = await startKillableServer({ QUIPU_RUNNING_QUERIES: '1', ...patience })
 }, 240_000)
-afterAll(() => server.close(), 120_000)
+afterAll(() => server.close())
 
 /** Starts a query that runs as long as the worker is stopped, and takes the only slot. */
 async function takeSlot(): Promise<RawAnswer> {

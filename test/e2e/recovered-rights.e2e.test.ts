@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await server.close()
   await guard.remove()
-}, 120_000)
+})
 
 const known = (user: string, as?: string): Record<string, string> => ({
   ...guard.credentials.password(user),

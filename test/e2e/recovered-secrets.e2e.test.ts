@@ -13,7 +13,7 @@ beforeAll(async () => {
   server = await startKillableServer()
   expect((await run(server.url, 'CREATE SCHEMA memory.s')).error).toBeUndefined()
 }, 240_000)
-afterAll(() => server.close(), 120_000)
+afterAll(() => server.close())
 
 const RESTARTED = { state: 'FAILED', error: { errorName: 'COORDINATOR_RESTARTED' } }
 

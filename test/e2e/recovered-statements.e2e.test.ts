@@ -68,7 +68,7 @@ const undisturbed = new Map<Name, unknown>()
 beforeAll(async () => {
   server = await startKillableServer({ QUIPU_RUNNING_QUERIES: String(SLOTS) })
 }, 240_000)
-afterAll(() => server.close(), 120_000)
+afterAll(() => server.close())
 
 let transactions = 0
 

@@ -13,7 +13,7 @@ let server: KillableServer
 beforeAll(async () => {
   server = await startKillableServer()
 }, 240_000)
-afterAll(() => server.close(), 120_000)
+afterAll(() => server.close())
 
 interface Change {
   readonly name: string

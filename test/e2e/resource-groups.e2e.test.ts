@@ -36,7 +36,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await server.close()
   await folder.remove()
-}, 120_000)
+})
 
 const LONG = 'SELECT count(*) FROM nation'
 

@@ -295,7 +295,7 @@ afterAll(async () => {
   await cluster.stop()
   await guard.remove()
   await clusterFiles.remove()
-}, 120_000)
+})
 
 // ---- expected answers ------------------------------------------------------------------------------
 

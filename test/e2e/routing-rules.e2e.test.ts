@@ -23,11 +23,11 @@ const digestOf = (text: string): string => createHash('sha256').update(text).dig
 beforeAll(async () => {
   writeRules(rulesFor('etl-.*'))
   server = await startKillableServer({ QUIPU_ROUTING_RULES_FILE: file })
-}, 120_000)
+})
 afterAll(async () => {
   await server?.close()
   await folder.remove()
-}, 120_000)
+})
 
 /** Runs a statement. @returns the digest of the routing rules that its plan names */
 async function digestOfPlan(): Promise<string | undefined> {
@@ -76,4 +76,4 @@ it('a changed file of routing rules comes into force; a broken one leaves the ol
     { file: 'routing-rules', occasion: 'reload', entries: 1, digest: digestOf(rulesFor('airflow-.*')) },
   ])
   expect((await dataOf('FileKept')).map(({ text }) => text)).toEqual([rulesFor('etl-.*'), rulesFor('airflow-.*')])
-}, 120_000)
+})

@@ -43,7 +43,7 @@ describe.each(accessModes)('$name', ({ use }) => {
     rowsOfGroup = digest((await run(cluster.a.url, GROUP)).rows)
     rowsOfLong = digest((await run(cluster.a.url, LONG)).rows)
   }, 240_000)
-  afterAll(() => cluster.stop(), 60_000)
+  afterAll(() => cluster.stop())
 
   describe('A follower', () => {
     it('answers reads itself and relays statements to the writer', { timeout: 240_000 }, async () => {

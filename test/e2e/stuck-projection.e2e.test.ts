@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await database?.end()
   await server?.close()
-}, 120_000)
+})
 
 interface Status {
   readonly ready: boolean

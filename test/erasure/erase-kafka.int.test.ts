@@ -55,13 +55,13 @@ describe.runIf(await kafkaIsAvailable())('An erasure from a log in Kafka', () =>
     const published = ['--public-kafka-brokers', brokers, '--public-kafka-topic', publicTopic]
     const config = loadConfig([...settings, ...published], {})
     erasing = openErasing({ config, secret: 'a secret of the tests', connection: bed.connection, log })
-  }, 120_000)
+  })
   afterAll(async () => {
     await erasing.close()
     await runner.stop()
     await log.close()
     await bed.close()
-  }, 60_000)
+  })
 
   async function projected(): Promise<void> {
     expect(await runner.barrier(60_000)).toBe(true)
@@ -73,70 +73,62 @@ describe.runIf(await kafkaIsAvailable())('An erasure from a log in Kafka', () =>
     return carryOut({ ...erasing.deps({ journal, projected }), waitMs: 0 }, id)
   }
 
-  it(
-    'deletes the keys of queries and of single events; the audit finds no fault, and a rebuild brings nothing back',
-    { timeout: 120_000 },
-    async () => {
-      await appendLives(log, [
-        { queryId: testQueryId(0), events: queryLife(testQueryId(0), { sql: `SELECT '${VALUE}'` }) },
-        { queryId: testQueryId(1), events: queryLife(testQueryId(1), { sql: `SELECT 'zerlina'` }) },
-      ])
-      await journal.record('AccessDenied', { user: 'bob', action: 'view', object: VALUE, count: 1, minute })
-      await journal.record('AccessDenied', { user: 'bob', action: 'view', object: 'zerlina', count: 1, minute })
-      await projected()
-      const texts = (await bed.recordsOf()).map(({ text }) => text)
-      expect(texts.filter((text) => text.includes('eva.lund') || text.includes('zerlina'))).toEqual([])
-      expect(await leaksOfTables(bed.connection.connectionString, /eva\.lund/g)).not.toEqual([])
+  it('deletes the keys of queries and of single events; the audit finds no fault, and a rebuild brings nothing back', async () => {
+    await appendLives(log, [
+      { queryId: testQueryId(0), events: queryLife(testQueryId(0), { sql: `SELECT '${VALUE}'` }) },
+      { queryId: testQueryId(1), events: queryLife(testQueryId(1), { sql: `SELECT 'zerlina'` }) },
+    ])
+    await journal.record('AccessDenied', { user: 'bob', action: 'view', object: VALUE, count: 1, minute })
+    await journal.record('AccessDenied', { user: 'bob', action: 'view', object: 'zerlina', count: 1, minute })
+    await projected()
+    const texts = (await bed.recordsOf()).map(({ text }) => text)
+    expect(texts.filter((text) => text.includes('eva.lund') || text.includes('zerlina'))).toEqual([])
+    expect(await leaksOfTables(bed.connection.connectionString, /eva\.lund/g)).not.toEqual([])
 
-      expect(await erase({ value: VALUE })).toMatchObject({ queries: 1, records: 1, waiting: [], remains: [] })
-      expect(await leaksOfTables(bed.connection.connectionString, /eva\.lund/g)).toEqual([])
-      const refusals = (await readAll(log)).filter(({ type }) => type === 'AccessDenied')
-      expect(
-        refusals.map(({ forgotten, data }) => [forgotten ?? false, (data as { object?: string } | null)?.object]),
-      ).toEqual([
-        [true, undefined],
-        [false, 'zerlina'],
-      ])
-      expect(await bed.audit({ compareWith: log })).toEqual([])
-      await rebuildReadModels({ log, database: bed.connection, clock: systemClock })
-      expect(await leaksOfTables(bed.connection.connectionString, /eva\.lund/g)).toEqual([])
-      expect((await bed.pool.query('select query_id from queries')).rows).toEqual([{ query_id: testQueryId(1) }])
-    },
-  )
+    expect(await erase({ value: VALUE })).toMatchObject({ queries: 1, records: 1, waiting: [], remains: [] })
+    expect(await leaksOfTables(bed.connection.connectionString, /eva\.lund/g)).toEqual([])
+    const refusals = (await readAll(log)).filter(({ type }) => type === 'AccessDenied')
+    expect(
+      refusals.map(({ forgotten, data }) => [forgotten ?? false, (data as { object?: string } | null)?.object]),
+    ).toEqual([
+      [true, undefined],
+      [false, 'zerlina'],
+    ])
+    expect(await bed.audit({ compareWith: log })).toEqual([])
+    await rebuildReadModels({ log, database: bed.connection, clock: systemClock })
+    expect(await leaksOfTables(bed.connection.connectionString, /eva\.lund/g)).toEqual([])
+    expect((await bed.pool.query('select query_id from queries')).rows).toEqual([{ query_id: testQueryId(1) }])
+  })
 
-  it(
-    'says that an earlier version wrote a record in clear, and until when published messages stay',
-    { timeout: 120_000 },
-    async () => {
-      await journal.record('LoggedIn', loggedIn('eva'))
-      await journal.record('LoggedIn', loggedIn('bob'))
-      await appendLives(log, [{ queryId: testQueryId(2), events: queryLife(testQueryId(2), { user: 'eva' }) }])
-      await projected()
-      const topic = new PublicTopic({
-        brokers: (await sharedKafka()).brokers,
-        topic: publicTopic,
-        retentionMs: 86_400_000,
-      })
-      const sent = Date.now()
-      const messages = ['eva', 'bob', 'eva'].map((user) => ({ key: user, text: JSON.stringify({ user }) }))
-      expect(await topic.deliver(messages)).toMatchObject({ taken: 3 })
-      await topic.close()
+  it('says that an earlier version wrote a record in clear, and until when published messages stay', async () => {
+    await journal.record('LoggedIn', loggedIn('eva'))
+    await journal.record('LoggedIn', loggedIn('bob'))
+    await appendLives(log, [{ queryId: testQueryId(2), events: queryLife(testQueryId(2), { user: 'eva' }) }])
+    await projected()
+    const topic = new PublicTopic({
+      brokers: (await sharedKafka()).brokers,
+      topic: publicTopic,
+      retentionMs: 86_400_000,
+    })
+    const sent = Date.now()
+    const messages = ['eva', 'bob', 'eva'].map((user) => ({ key: user, text: JSON.stringify({ user }) }))
+    expect(await topic.deliver(messages)).toMatchObject({ taken: 3 })
+    await topic.close()
 
-      const result = await erase({ user: 'eva' })
-      expect(result).toMatchObject({ queries: 1, records: 1, waiting: [] })
-      expect(result.remains).toMatchObject([
-        { location: 'event log, unencrypted records', found: 1 },
-        { location: 'table m.audit_log', found: 1 },
-        { location: 'table m.query_events', found: 1 },
-        { location: `topic ${publicTopic}`, found: 2 },
-      ])
-      const { until } = result.remains.at(-1)!
-      expect(Date.parse(until!)).toBeGreaterThanOrEqual(sent + 86_400_000)
-      const envelopes = (await bed.recordsOf()).flatMap(({ text, header }) =>
-        header?.kind === 'event' ? [JSON.parse(text) as StoredEnvelope] : [],
-      )
-      expect(envelopes.filter(({ type, enc }) => type === 'LoggedIn' && !enc.startsWith('aes'))).toHaveLength(1)
-      expect(await bed.audit({ compareWith: log })).toEqual([])
-    },
-  )
+    const result = await erase({ user: 'eva' })
+    expect(result).toMatchObject({ queries: 1, records: 1, waiting: [] })
+    expect(result.remains).toMatchObject([
+      { location: 'event log, unencrypted records', found: 1 },
+      { location: 'table m.audit_log', found: 1 },
+      { location: 'table m.query_events', found: 1 },
+      { location: `topic ${publicTopic}`, found: 2 },
+    ])
+    const { until } = result.remains.at(-1)!
+    expect(Date.parse(until!)).toBeGreaterThanOrEqual(sent + 86_400_000)
+    const envelopes = (await bed.recordsOf()).flatMap(({ text, header }) =>
+      header?.kind === 'event' ? [JSON.parse(text) as StoredEnvelope] : [],
+    )
+    expect(envelopes.filter(({ type, enc }) => type === 'LoggedIn' && !enc.startsWith('aes'))).toHaveLength(1)
+    expect(await bed.audit({ compareWith: log })).toEqual([])
+  })
 })

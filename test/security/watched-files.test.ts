@@ -27,9 +27,8 @@ const watched = (): WatchedFiles<number> =>
     },
     { onReloaded: () => reported.push('reloaded'), onBroken: (error) => reported.push(error.message) },
   ))
-const becomes = (value: number): Promise<void> => expect.poll(() => file!.value, { timeout: 20_000 }).toBe(value)
-const isReported = (what: string | RegExp): Promise<void> =>
-  expect.poll(() => reported.join(), { timeout: 20_000 }).toMatch(what)
+const becomes = (value: number): Promise<void> => expect.poll(() => file!.value).toBe(value)
+const isReported = (what: string | RegExp): Promise<void> => expect.poll(() => reported.join()).toMatch(what)
 
 it('a watched file is read again when it is written, replaced, or its symbolic link changes', async () => {
   writeFileSync(path, '1\n')

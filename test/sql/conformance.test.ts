@@ -26,7 +26,7 @@ const entriesOf = (topic: string): CorpusEntry[] =>
  */
 const floors = { all: 99, errors: 99 }
 
-describe('Conformance of the library with Trino', { timeout: 300_000 }, () => {
+describe('Conformance of the library with Trino', { timeout: 900_000 }, () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()

@@ -8,7 +8,7 @@ import { openLibraryRunner, type LibraryRunner } from '../support/library-runner
  * The front end reads a constant pattern before the statement runs. The engine reads any other pattern. Both must
  * agree.
  */
-describe('LIKE … ESCAPE with a computed pattern', { timeout: 120_000 }, () => {
+describe('LIKE … ESCAPE with a computed pattern', () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()

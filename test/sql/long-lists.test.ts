@@ -74,7 +74,7 @@ const lists: Readonly<Record<string, { readonly item: (i: number) => string; rea
   'rows of two': { item: (i) => `ROW(${i}, 'x')`, values: [`ROW(5, 'x')`, `ROW(5, 'y')`] },
 }
 
-describe('A long list of constants', { timeout: 120_000 }, () => {
+describe('A long list of constants', () => {
   let runner: LibraryRunner
   beforeAll(async () => {
     runner = await openLibraryRunner()

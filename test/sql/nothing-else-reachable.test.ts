@@ -17,7 +17,7 @@ async function refusalOf(runner: LibraryRunner, sql: string): Promise<string> {
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-describe('The dialect as a border around DuckDB', { timeout: 120_000 }, () => {
+describe('The dialect as a border around DuckDB', () => {
   let runner: LibraryRunner
   let instance: DuckDBInstance
   let connection: DuckDBConnection

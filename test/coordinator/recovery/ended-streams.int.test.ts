@@ -49,7 +49,7 @@ describe.each(cases)('Ended streams in %s', (_name, adapter, partitions) => {
     for (const [stream, those] of appended) spans.set(stream, spanOf(those))
   }
 
-  it('are read at their positions in the log', { timeout: 120_000 }, async () => {
+  it('are read at their positions in the log', async () => {
     const streams = ['a', 'b', 'c', 'd', 'e']
     await written(streams, 3)
     const ended = createEndedStreams(log)

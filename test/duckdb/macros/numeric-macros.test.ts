@@ -6,7 +6,7 @@ const integers = { tinyint: 8, smallint: 16, integer: 32, bigint: 64 } as const
 const kinds = Object.entries(integers)
 
 /** Compares the arithmetic of the macros in the engine with the same arithmetic on BigInt. */
-describe('The integer macros', { timeout: 120_000 }, () => {
+describe('The integer macros', () => {
   let duckdb: InProcessDuckDB
   beforeAll(async () => {
     duckdb = await openDuckDB()

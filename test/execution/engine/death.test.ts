@@ -45,7 +45,7 @@ async function startParent(folder: string): Promise<{ parent: ChildProcess; pids
   return { parent, pids: JSON.parse(line) as number[] }
 }
 
-describe('An engine killed at work', { timeout: 120_000 }, () => {
+describe('An engine killed at work', () => {
   it.each(['shared', 'dedicated'] as const)(
     'is replaced, and the pool runs its %s statement again',
     async (placement) => {
@@ -85,7 +85,7 @@ describe('An engine killed at work', { timeout: 120_000 }, () => {
   })
 })
 
-describe('An engine that a statement broke', { timeout: 120_000 }, () => {
+describe('An engine that a statement broke', () => {
   it('is replaced at the next statement, and this statement succeeds', async () => {
     // DuckDB accepts this call in spite of the locked configuration, and then every later statement of the instance
     // fails. The statement wall exists for such calls; it allows this function only in tests.
@@ -97,7 +97,7 @@ describe('An engine that a statement broke', { timeout: 120_000 }, () => {
   })
 })
 
-describe.runIf(process.platform === 'linux')('An engine at work', { timeout: 120_000 }, () => {
+describe.runIf(process.platform === 'linux')('An engine at work', () => {
   it('runs at a lower CPU priority than the processes that answer clients', async () => {
     const rows = engines.rows(work)
     const pid = await busyPid()
@@ -113,7 +113,7 @@ describe.runIf(process.platform === 'linux')('An engine at work', { timeout: 120
   })
 })
 
-describe('An engine that does not respond', { timeout: 120_000 }, () => {
+describe('An engine that does not respond', () => {
   it('is killed when its heartbeat stops, and the pool runs its statement again', async () => {
     const rows = engines.rows(work)
     const pid = await busyPid()
@@ -134,7 +134,7 @@ describe('An engine that does not respond', { timeout: 120_000 }, () => {
   })
 })
 
-describe('A parent process that was stopped for a time', { timeout: 120_000 }, () => {
+describe('A parent process that was stopped for a time', () => {
   it('does not kill its engines for the time in which it was stopped', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'quipu-still-'))
     const { parent, pids } = await startParent(folder)

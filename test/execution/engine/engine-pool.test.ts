@@ -124,7 +124,7 @@ describe('Questions about files', () => {
 })
 
 describe('The memory figure of the pool', () => {
-  it('includes the memory of a busy engine', { timeout: 120_000 }, async () => {
+  it('includes the memory of a busy engine', async () => {
     const held = async (): Promise<number> =>
       Object.values(await engines.pool.memory(60_000)).reduce((sum, bytes) => sum + bytes, 0)
     const before = await held()

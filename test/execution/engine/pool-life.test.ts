@@ -11,7 +11,7 @@ const patient = { timeout: 120_000 }
 const long = `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`
 const functionsModule = new URL('../../support/engine-functions.mjs', import.meta.url).href
 
-describe('The functions of the functions module', { timeout: 120_000 }, () => {
+describe('The functions of the functions module', () => {
   it('exist in every engine, on every connection', async () => {
     await using engines = await openTestPool({ functionsModule })
     const sql = `SELECT json_array(plus_one(twice(i)))::VARCHAR FROM range(3) r(i)`
@@ -47,7 +47,7 @@ describe('The functions of the functions module', { timeout: 120_000 }, () => {
   })
 })
 
-describe('The planning deadline of the pool', { timeout: 120_000 }, () => {
+describe('The planning deadline of the pool', () => {
   it('does not stop a statement that is already planned, with or without JavaScript functions', async () => {
     await using engines = await openTestPool({ functionsModule, prepareDeadlineMs: 500 })
     const from = 'FROM range(1000000) a(i), range(1000000) b(j)'
@@ -72,7 +72,7 @@ describe('The planning deadline of the pool', { timeout: 120_000 }, () => {
   })
 })
 
-describe('The engines of the pool', { timeout: 120_000 }, () => {
+describe('The engines of the pool', () => {
   it('are started on demand, one per core, and the other statements wait', async () => {
     await using engines = await openTestPool({ cores: 1 })
     expect(engines.pool.children()).toHaveLength(1)
@@ -106,7 +106,7 @@ describe('The engines of the pool', { timeout: 120_000 }, () => {
   })
 })
 
-describe('The start of the pool', { timeout: 120_000 }, () => {
+describe('The start of the pool', () => {
   it('removes the folders that a killed process left behind', async () => {
     const root = mkdtempSync(join(tmpdir(), 'quipu-leftovers-'))
     for (let time = 0; time < 2; time++) {
@@ -119,7 +119,7 @@ describe('The start of the pool', { timeout: 120_000 }, () => {
   })
 })
 
-describe('The figures of a statement', { timeout: 120_000 }, () => {
+describe('The figures of a statement', () => {
   it('contain wall time, CPU time, memory, and whether the CPU time is exact', async () => {
     await using engines = await openTestPool()
     const before = Date.now()

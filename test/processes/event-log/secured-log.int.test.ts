@@ -18,7 +18,7 @@ let other: TestAuthority
 beforeAll(async () => {
   authority = await createAuthority()
   other = await createAuthority()
-}, 60_000)
+})
 afterAll(async () => {
   await authority.remove()
   await other.remove()
@@ -69,7 +69,7 @@ describe.skipIf(!(await kafkaIsAvailable()))('The event log in a Kafka with auth
     const server = await authority.issue('broker')
     kafka = await startSecuredKafka({ keystore: server.both, truststore: authority.ca, user: 'quipu', password })
     database = await createMigratedDatabase()
-  }, 120_000)
+  })
   afterAll(async () => {
     await kafka?.stop()
     await database?.drop()
@@ -90,42 +90,32 @@ describe.skipIf(!(await kafkaIsAvailable()))('The event log in a Kafka with auth
       {},
     )
 
-  it.each(['plain', 'scram-sha-256', 'scram-sha-512'])(
-    'opens with user and password: %s',
-    { timeout: 120_000 },
-    async (mechanism) => {
-      const file = join(authority.folder, 'password')
-      await writeFile(file, `${password}\n`)
-      const known = ['--kafka-ca-file', authority.ca, '--kafka-sasl-mechanism', mechanism, '--kafka-user', 'quipu']
-      await writesAndReads(config(kafka.sasl, ...known, '--kafka-password-file', file), database.url)
-      expect(await refused(config(kafka.sasl, ...known, '--kafka-password', 'another'), database.url)).toMatch(
-        /^LogUnavailable: Kafka does not answer: .*authentication/i,
-      )
-    },
-  )
+  it.each(['plain', 'scram-sha-256', 'scram-sha-512'])('opens with user and password: %s', async (mechanism) => {
+    const file = join(authority.folder, 'password')
+    await writeFile(file, `${password}\n`)
+    const known = ['--kafka-ca-file', authority.ca, '--kafka-sasl-mechanism', mechanism, '--kafka-user', 'quipu']
+    await writesAndReads(config(kafka.sasl, ...known, '--kafka-password-file', file), database.url)
+    expect(await refused(config(kafka.sasl, ...known, '--kafka-password', 'another'), database.url)).toMatch(
+      /^LogUnavailable: Kafka does not answer: .*authentication/i,
+    )
+  })
 
-  it('opens with a client certificate', { timeout: 120_000 }, async () => {
+  it('opens with a client certificate', async () => {
     const known = ['--kafka-cert-file', certificate.cert, '--kafka-key-file', certificate.key]
     await writesAndReads(config(kafka.tls, '--kafka-ca-file', authority.ca, ...known), database.url)
   })
 
-  it(
-    'does not open without credentials, or with a certificate of another authority on either side',
-    { timeout: 120_000 },
-    async () => {
-      const stranger = await other.issue('client')
-      for (const flags of [
-        ['--kafka-ca-file', authority.ca],
-        ['--kafka-tls'],
-        [],
-        ['--kafka-ca-file', other.ca, '--kafka-cert-file', certificate.cert, '--kafka-key-file', certificate.key],
-        ['--kafka-ca-file', authority.ca, '--kafka-cert-file', stranger.cert, '--kafka-key-file', stranger.key],
-      ])
-        expect(await refused(config(kafka.tls, ...flags), database.url)).toMatch(
-          /^LogUnavailable: Kafka does not answer/,
-        )
-    },
-  )
+  it('does not open without credentials, or with a certificate of another authority on either side', async () => {
+    const stranger = await other.issue('client')
+    for (const flags of [
+      ['--kafka-ca-file', authority.ca],
+      ['--kafka-tls'],
+      [],
+      ['--kafka-ca-file', other.ca, '--kafka-cert-file', certificate.cert, '--kafka-key-file', certificate.key],
+      ['--kafka-ca-file', authority.ca, '--kafka-cert-file', stranger.cert, '--kafka-key-file', stranger.key],
+    ])
+      expect(await refused(config(kafka.tls, ...flags), database.url)).toMatch(/^LogUnavailable: Kafka does not answer/)
+  })
 
   it('names the missing file of certificates', async () => {
     await expect(eventLogOf(config(kafka.tls, '--kafka-ca-file', '/nowhere'), database.url, {})).rejects.toThrow(
@@ -162,7 +152,7 @@ describe('The event log in a Postgres that requires TLS', () => {
     await admin.query('select pg_reload_conf()')
     await admin.end()
     await waitUntil('Postgres takes TLS alone', refusedInTheClear)
-  }, 120_000)
+  })
   afterAll(() => server?.stop())
 
   async function refusedInTheClear(): Promise<boolean> {

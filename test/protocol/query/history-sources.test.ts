@@ -188,7 +188,7 @@ beforeAll(async () => {
     )
   const archived = await bed.query('select queries from quipu_log.query_periods order by number')
   expect(archived).toHaveLength(2)
-}, 120_000)
+})
 afterAll(async () => {
   await engine.close()
   rmSync(folder, { recursive: true, force: true })
@@ -301,7 +301,7 @@ describe('system.history', () => {
       await same(`SELECT count(*), ${measures.join(', ')} FROM ${table}`)
       await same(`SELECT ${plain.join(', ')}, count(*) FROM ${table} GROUP BY ${plain.join(', ')}`)
     }
-  }, 120_000)
+  })
 
   it.each([
     [`SELECT count(*) FROM queries`, 1],

@@ -225,7 +225,7 @@ describe('An interrupted archiving', () => {
     }
   }
 
-  it('loses no event at any point, and can be continued', { timeout: 120_000 }, async () => {
+  it('loses no event at any point, and can be continued', async () => {
     await fill(0, 6)
     const events = await history()
     const half = exported[2]!
@@ -540,7 +540,7 @@ describe('A lost log', () => {
     }
   }
 
-  it('is restored from its archive only, completely or one period', { timeout: 60_000 }, async () => {
+  it('is restored from its archive only, completely or one period', async () => {
     await bed.log.append(node, 0, [{ type: 'Seen', v: 1, time: '2026-01-01T00:00:00.000Z', data: {} }])
     await fill(0, 2)
     const first = await archivePeriod(parts(), exported.at(-1)!)

@@ -60,7 +60,7 @@ describe.runIf(await kafkaIsAvailable())('A log in Kafka that continues a log in
     bed = await openReadModelBed(undefined, archives)
     archive = archives.archiveOf((await bed.log.tip()).logId)
     writeFileSync(join(folder.path, 'key.pem'), key.private.export({ type: 'pkcs8', format: 'pem' }))
-  }, 120_000)
+  })
   afterAll(async () => {
     await bed.close()
     const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
@@ -68,7 +68,7 @@ describe.runIf(await kafkaIsAvailable())('A log in Kafka that continues a log in
     await admin.deleteTopics({ topics: [topic, `${topic}-half`] }).catch(() => {})
     await admin.disconnect()
     await folder.remove()
-  }, 60_000)
+  })
 
   const goOn = (): Promise<number> => {
     const settings = {

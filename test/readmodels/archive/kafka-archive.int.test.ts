@@ -86,7 +86,7 @@ describe.runIf(await kafkaIsAvailable())('A topic whose first records are archiv
       onAnchored: (anchor) => exported.push(anchor),
       onEnd: () => {},
     })
-  }, 120_000)
+  })
   afterEach(async () => {
     await anchorer.stop()
     await runner.stop()
@@ -94,7 +94,7 @@ describe.runIf(await kafkaIsAvailable())('A topic whose first records are archiv
     await log.close()
     await bed.close()
     await root.remove()
-  }, 60_000)
+  })
 
   /** Appends `count` ended queries, with an anchor after each. */
   async function fill(from: number, count: number): Promise<void> {
@@ -136,78 +136,74 @@ describe.runIf(await kafkaIsAvailable())('A topic whose first records are archiv
         .map((name) => gunzipSync(readFileSync(join(archive.folder, period, name))).toString()),
     )
 
-  it(
-    'is one chain with its archive, forgets queries, and can be claimed without Postgres',
-    { timeout: 120_000 },
-    async () => {
-      await log.append(node, 0, [seen])
-      await fill(0, 3)
-      const open = testQueryId(3)
-      await log.append(open, 0, toLogEvents(queryLife(open)).slice(0, 1))
-      await fill(4, 1)
-      const before = await readAll(log)
-      const { archived, dropped } = await archiveAll()
-      expect([archived.length, dropped.length]).toEqual([1, 1])
-      const end = BigInt(archived[0]!.to[0]!.offset)
-      expect(await low()).toBe(end)
-      for (const text of recordTexts()) expect(text).not.toContain('alice')
-      // Both the old reader and a new one get all events.
-      expect((await readAll(log)).slice(0, before.length)).toEqual(before)
-      const fresh = createKafkaEventLog(bed.optionsOf('fresh.jsonl'), archives)
-      await fresh.open()
-      expect((await readAll(fresh)).slice(0, before.length)).toEqual(before)
-      await fresh.close()
-      await bed.pool.query('delete from query_events where stream = $1', [testQueryId(0)])
-      expect(await collect(log.readStream(testQueryId(0), 2))).toEqual(
-        before.filter(({ stream, sequence }) => stream === testQueryId(0) && sequence > 2),
-      )
-      // The archive marks the forgotten events, and keeps the names of their removed keys.
-      const encrypted = recordTexts()
+  it('is one chain with its archive, forgets queries, and can be claimed without Postgres', async () => {
+    await log.append(node, 0, [seen])
+    await fill(0, 3)
+    const open = testQueryId(3)
+    await log.append(open, 0, toLogEvents(queryLife(open)).slice(0, 1))
+    await fill(4, 1)
+    const before = await readAll(log)
+    const { archived, dropped } = await archiveAll()
+    expect([archived.length, dropped.length]).toEqual([1, 1])
+    const end = BigInt(archived[0]!.to[0]!.offset)
+    expect(await low()).toBe(end)
+    for (const text of recordTexts()) expect(text).not.toContain('alice')
+    // Both the old reader and a new one get all events.
+    expect((await readAll(log)).slice(0, before.length)).toEqual(before)
+    const fresh = createKafkaEventLog(bed.optionsOf('fresh.jsonl'), archives)
+    await fresh.open()
+    expect((await readAll(fresh)).slice(0, before.length)).toEqual(before)
+    await fresh.close()
+    await bed.pool.query('delete from query_events where stream = $1', [testQueryId(0)])
+    expect(await collect(log.readStream(testQueryId(0), 2))).toEqual(
+      before.filter(({ stream, sequence }) => stream === testQueryId(0) && sequence > 2),
+    )
+    // The archive marks the forgotten events, and keeps the names of their removed keys.
+    const encrypted = recordTexts()
+      .join('')
+      .match(/"aes[^"\\]*/g)!.length
+    for (const queryId of [0, 1, 4].map(testQueryId))
+      expect(await forgetQuery({ log, journal }, queryId, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
+    expect(
+      recordTexts()
         .join('')
-        .match(/"aes[^"\\]*/g)!.length
-      for (const queryId of [0, 1, 4].map(testQueryId))
-        expect(await forgetQuery({ log, journal }, queryId, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
-      expect(
-        recordTexts()
-          .join('')
-          .match(/"forgotten\\":true/g),
-      ).toHaveLength(14)
-      expect(
-        recordTexts()
-          .join('')
-          .match(/"aes[^"\\]*/g)!.length,
-      ).toBe(encrypted)
-      await rebuildReadModels({ log, database: bed.connection, clock: systemClock })
-      expect(await runner.barrier(60_000)).toBe(true)
-      expect(await audit()).toEqual([])
-      // A new writer reads nothing from the archive but the last events of streams that never end.
-      const fetched: bigint[] = []
-      const counted = (logId: string): Archive => {
-        const own = new Archive({ root: root.path, logId, canEnd: isQueryId })
-        const fetch = own.fetch.bind(own)
-        own.fetch = (partition, from, limit) => (fetched.push(from), fetch(partition, from, limit))
-        return own
-      }
-      const next = createKafkaEventLog(
-        { ...bed.optionsOf('writer.jsonl'), database: { connectionString: 'postgres://nobody@127.0.0.1:1/none' } },
-        { ...archives, archiveOf: counted, bornIn: epochOf },
-      )
-      await next.open()
-      await next.claim(me)
-      const streams = await readStreamsOfLog(next, { endedSince: '2000-01-01', onLeftOut: () => {} })
-      expect(streams.open).toEqual([open])
-      await expect(next.append(node, 0, [seen])).rejects.toThrow(SequenceConflict)
-      await next.append(node, 1, [seen])
-      const own = testQueryId(9).replace(/1$/, '2')
-      await next.append(own, 0, toLogEvents(queryLife(own)))
-      await next.append(open, 1, toLogEvents(queryLife(open)).slice(1))
-      expect(fetched).toEqual([])
-      await next.close()
-      expect(await audit()).toEqual([])
-    },
-  )
+        .match(/"forgotten\\":true/g),
+    ).toHaveLength(14)
+    expect(
+      recordTexts()
+        .join('')
+        .match(/"aes[^"\\]*/g)!.length,
+    ).toBe(encrypted)
+    await rebuildReadModels({ log, database: bed.connection, clock: systemClock })
+    expect(await runner.barrier(60_000)).toBe(true)
+    expect(await audit()).toEqual([])
+    // A new writer reads nothing from the archive but the last events of streams that never end.
+    const fetched: bigint[] = []
+    const counted = (logId: string): Archive => {
+      const own = new Archive({ root: root.path, logId, canEnd: isQueryId })
+      const fetch = own.fetch.bind(own)
+      own.fetch = (partition, from, limit) => (fetched.push(from), fetch(partition, from, limit))
+      return own
+    }
+    const next = createKafkaEventLog(
+      { ...bed.optionsOf('writer.jsonl'), database: { connectionString: 'postgres://nobody@127.0.0.1:1/none' } },
+      { ...archives, archiveOf: counted, bornIn: epochOf },
+    )
+    await next.open()
+    await next.claim(me)
+    const streams = await readStreamsOfLog(next, { endedSince: '2000-01-01', onLeftOut: () => {} })
+    expect(streams.open).toEqual([open])
+    await expect(next.append(node, 0, [seen])).rejects.toThrow(SequenceConflict)
+    await next.append(node, 1, [seen])
+    const own = testQueryId(9).replace(/1$/, '2')
+    await next.append(own, 0, toLogEvents(queryLife(own)))
+    await next.append(open, 1, toLogEvents(queryLife(open)).slice(1))
+    expect(fetched).toEqual([])
+    await next.close()
+    expect(await audit()).toEqual([])
+  })
 
-  it('loses no event if archiving is interrupted or a period is damaged', { timeout: 120_000 }, async () => {
+  it('loses no event if archiving is interrupted or a period is damaged', async () => {
     await fill(0, 3)
     expect(await runner.barrier(60_000)).toBe(true)
     const before = await readAll(log)
@@ -244,7 +240,7 @@ describe.runIf(await kafkaIsAvailable())('A topic whose first records are archiv
     await next.close()
   })
 
-  it('is restored into an empty topic, and an interrupted restore can be continued', { timeout: 120_000 }, async () => {
+  it('is restored into an empty topic, and an interrupted restore can be continued', async () => {
     await fill(0, 2)
     const { number, to } = await archivePeriod(parts(), exported.at(-1)!)
     const topic = bed.newTopic()

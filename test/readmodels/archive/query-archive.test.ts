@@ -175,7 +175,7 @@ it('The query archive gives the same answers as the read models before, and an a
     expect.stringMatching(/stages.parquet was changed after it was written/),
     expect.stringMatching(/^tasks has other rows/),
   ])
-}, 120_000)
+})
 
 it('The query archiving keeps queries with records after `writtenBefore` in the read models', async () => {
   const [last] = await bed.query<{ time: Date }>('select max("time") as time from query_events')
@@ -185,7 +185,7 @@ it('The query archiving keeps queries with records after `writtenBefore` in the 
   await bed.query('update queries set ended_at = $2 where query_id = $1', [ids[1], writtenBefore])
   expect(await archive({ ...all, writtenBefore })).toMatchObject([{ queries: ENDED - 2, first_id: ids[2] }])
   expect(await archive({ ...all, writtenBefore })).toEqual([])
-}, 60_000)
+})
 
 it('The query archiving changes nothing if it is interrupted at any step, and can be repeated', async () => {
   const [before, hashes] = [await reported(), await tableHashes(bed)]
@@ -228,7 +228,7 @@ it('The query archiving changes nothing if it is interrupted at any step, and ca
   expect(existsSync(folder)).toBe(false)
   renameSync(`${folder}-away`, folder)
   expect(await reported()).toEqual(before)
-}, 120_000)
+})
 
 it('The query archiving deletes no rows that changed after the copy, and fails without disk space', async () => {
   await forgetOnly()
@@ -266,7 +266,7 @@ it('The query archiving keeps queries that may get events, and late events of ar
   await runner.stop()
   expect([await count('queries'), await count('stages')]).toEqual([left, 2 * left])
   expect((await streamOf(late!.id)).slice(-2)).toMatchObject([{ type: 'ResultPagesLost' }, { type: 'ResultPagesLost' }])
-}, 60_000)
+})
 
 it('The query archive writes long rows in row groups of limited size', async () => {
   const [written] = await bed.query<{ rows: string }>(
@@ -284,7 +284,7 @@ it('The query archive writes long rows in row groups of limited size', async () 
   const [bytes, rows] = found[0]!
   expect(bytes).toBeLessThan(20 << 20)
   expect(rows).toBeGreaterThan(Number(written!.rows))
-}, 120_000)
+})
 
 it('The query archiving runs once for two concurrent calls, and a concurrent reader sees each query once', async () => {
   const before = await reported()
@@ -310,7 +310,7 @@ it('The query archiving runs once for two concurrent calls, and a concurrent rea
     { engine, folder, limitMs: 60_000 },
   )
   expect(await late.list({}, 100, 4096)).toEqual((before as { all: unknown }).all)
-}, 60_000)
+})
 
 it('The query archive reads files of an earlier version, which lack later columns', async () => {
   await archive()
@@ -335,7 +335,7 @@ it('The query archive reads files of an earlier version, which lack later column
   )
   renameSync(`${file}.new`, file)
   expect(await rows()).toEqual(before)
-}, 60_000)
+})
 
 it('The query archive forgets a query at once, rewrites its files, and is emptied by a rebuild', async () => {
   await archive()
@@ -376,4 +376,4 @@ it('The query archive forgets a query at once, rewrites its files, and is emptie
   await archive()
   expect([await periods(), await count('queries')]).toEqual([1, 1])
   await check()
-}, 60_000)
+})

@@ -42,14 +42,14 @@ describe.runIf(available)('A log in Kafka with data that is encrypted by keys of
       streams.map((queryId) => ({ queryId, events: queryLife(queryId) })),
     )
     expect(await runner.barrier(30_000)).toBe(true)
-  }, 120_000)
+  })
   afterAll(async () => {
     await runner.stop()
     await log.close()
     await bed.close()
-  }, 60_000)
+  })
 
-  it('has no clear text in its records, and every reader can decrypt them', { timeout: 60_000 }, async () => {
+  it('has no clear text in its records, and every reader can decrypt them', async () => {
     const records = await recordsOf(victim)
     expect(records).toHaveLength(7)
     for (const { text } of records) expect(text).not.toContain('alice')
@@ -68,7 +68,7 @@ describe.runIf(available)('A log in Kafka with data that is encrypted by keys of
     expect(statSync(join(bed.folder, file)).mode & 0o777).toBe(0o600)
   })
 
-  it('forgets a query, and an audit and a rebuild still succeed', { timeout: 60_000 }, async () => {
+  it('forgets a query, and an audit and a rebuild still succeed', async () => {
     const before = await recordsOf(victim)
     expect(await forget()).toEqual({ kind: 'forgotten', events: 7 })
     expect(await forget()).toEqual({ kind: 'forgotten', events: 0 })
@@ -95,65 +95,57 @@ describe.runIf(available)('A log in Kafka with data that is encrypted by keys of
     expect(await bed.audit({ compareWith: log })).toEqual([])
   })
 
-  it(
-    'has no words of a forgotten query in its records, in tables and for readers, and no key for them',
-    { timeout: 60_000 },
-    async () => {
-      const words = /Rosalinde/g
-      const reported = testQueryId(5)
-      const life = queryLife(reported, {
-        user: 'Rosalinde',
-        source: 'Rosalinde',
-        sql: `SELECT 'Rosalinde'`,
-        end: 'failed',
-      })
-      await appendLives(log, [{ queryId: reported, events: life }])
-      expect(await runner.barrier(30_000)).toBe(true)
-      const key = (await collect(log.readStream(reported)))[0]!.key!
-      const inReaders = async () => JSON.stringify((await readAll(log)).map(({ stored, data }) => [stored, data]))
-      expect(await leaksOfTables(bed.connection.connectionString, words)).not.toEqual([])
-      expect(await inReaders()).toMatch(words)
-      expect(await forget(reported)).toMatchObject({ kind: 'forgotten' })
-      expect(await runner.barrier(30_000)).toBe(true)
-      expect(await leaksOfTables(bed.connection.connectionString, words)).toEqual([])
-      expect(await inReaders()).not.toMatch(words)
-      // The records stay in the topic, and never contained clear text.
-      const texts = (await recordsOf(reported)).map(({ text }) => (JSON.parse(text) as StoredEnvelope).data)
-      expect(texts).toHaveLength(life.length)
-      for (const text of texts) expect(Buffer.from(text, 'base64').toString('latin1') + text).not.toMatch(words)
-      // A new process with the remaining keys cannot read the query either.
-      const anew = createKafkaEventLog(bed.optionsOf('later.jsonl'))
-      await anew.open()
-      const own = (await readAll(anew)).filter((event) => event.stream === reported)
-      expect(own.map(({ key: name, forgotten, data }) => [name, forgotten, data])).toEqual(
-        own.map(() => [key, true, null]),
-      )
-      await anew.close()
-    },
-  )
+  it('has no words of a forgotten query in its records, in tables and for readers, and no key for them', async () => {
+    const words = /Rosalinde/g
+    const reported = testQueryId(5)
+    const life = queryLife(reported, {
+      user: 'Rosalinde',
+      source: 'Rosalinde',
+      sql: `SELECT 'Rosalinde'`,
+      end: 'failed',
+    })
+    await appendLives(log, [{ queryId: reported, events: life }])
+    expect(await runner.barrier(30_000)).toBe(true)
+    const key = (await collect(log.readStream(reported)))[0]!.key!
+    const inReaders = async () => JSON.stringify((await readAll(log)).map(({ stored, data }) => [stored, data]))
+    expect(await leaksOfTables(bed.connection.connectionString, words)).not.toEqual([])
+    expect(await inReaders()).toMatch(words)
+    expect(await forget(reported)).toMatchObject({ kind: 'forgotten' })
+    expect(await runner.barrier(30_000)).toBe(true)
+    expect(await leaksOfTables(bed.connection.connectionString, words)).toEqual([])
+    expect(await inReaders()).not.toMatch(words)
+    // The records stay in the topic, and never contained clear text.
+    const texts = (await recordsOf(reported)).map(({ text }) => (JSON.parse(text) as StoredEnvelope).data)
+    expect(texts).toHaveLength(life.length)
+    for (const text of texts) expect(Buffer.from(text, 'base64').toString('latin1') + text).not.toMatch(words)
+    // A new process with the remaining keys cannot read the query either.
+    const anew = createKafkaEventLog(bed.optionsOf('later.jsonl'))
+    await anew.open()
+    const own = (await readAll(anew)).filter((event) => event.stream === reported)
+    expect(own.map(({ key: name, forgotten, data }) => [name, forgotten, data])).toEqual(
+      own.map(() => [key, true, null]),
+    )
+    await anew.close()
+  })
 
-  it(
-    'fails an audit if a key is gone without a record, or exists in spite of a record',
-    { timeout: 60_000 },
-    async () => {
-      const [said, silent] = [streams[2]!, streams[3]!]
-      await journal.record('DataForgotten', { stream: said, sequences, by: 'officer' })
-      const last = await collect(log.readStream(silent))
-      const store = new KafkaStoreBesidePostgres(bed.optionsOf('other.jsonl'))
-      await store.open()
-      await store.cipher!.forget([last[0]!.key!])
-      await store.close()
-      const findings = await bed.audit()
-      expect(findings.map(({ kind, stream, sequence }) => [kind, stream, sequence])).toEqual([
-        ...sequences.map((sequence) => ['forgotten', silent, sequence]),
-        ...sequences.map((sequence) => ['forgotten', said, sequence]),
-      ])
-      await forget(said)
-      expect((await bed.audit()).map(({ stream }) => stream)).toEqual(sequences.map(() => silent))
-    },
-  )
+  it('fails an audit if a key is gone without a record, or exists in spite of a record', async () => {
+    const [said, silent] = [streams[2]!, streams[3]!]
+    await journal.record('DataForgotten', { stream: said, sequences, by: 'officer' })
+    const last = await collect(log.readStream(silent))
+    const store = new KafkaStoreBesidePostgres(bed.optionsOf('other.jsonl'))
+    await store.open()
+    await store.cipher!.forget([last[0]!.key!])
+    await store.close()
+    const findings = await bed.audit()
+    expect(findings.map(({ kind, stream, sequence }) => [kind, stream, sequence])).toEqual([
+      ...sequences.map((sequence) => ['forgotten', silent, sequence]),
+      ...sequences.map((sequence) => ['forgotten', said, sequence]),
+    ])
+    await forget(said)
+    expect((await bed.audit()).map(({ stream }) => stream)).toEqual(sequences.map(() => silent))
+  })
 
-  it('restores its keys from the file after the database was lost', { timeout: 60_000 }, async () => {
+  it('restores its keys from the file after the database was lost', async () => {
     expect(readFileSync(join(bed.folder, file), 'utf8')).toContain(bed.topic)
     // The running log would restore the keys before the audit.
     await runner.stop()
