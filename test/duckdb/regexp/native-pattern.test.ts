@@ -143,6 +143,7 @@ describe('A native pattern', () => {
   it.each(calls.map((call) => ({ call })))(
     'gives the same answer as the general engine for random patterns: $call',
     async ({ call: [name, ...rest] }) => {
+      const runs = propertyRuns(120)
       let native = 0
       await fc.assert(
         fc.asyncProperty(flagged, async (written) => {
@@ -150,9 +151,9 @@ describe('A native pattern', () => {
           const [fast, general] = await bothResults(name, written, rest)
           expect(fast).toEqual(general)
         }),
-        { numRuns: propertyRuns(120) },
+        { numRuns: runs },
       )
-      expect(native).toBeGreaterThan(40)
+      expect(native).toBeGreaterThan(runs / 5)
     },
   )
 
