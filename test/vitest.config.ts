@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './longest-first.ts'
 
@@ -22,8 +23,8 @@ export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
     globalSetup: ['test/support/global-setup.ts'],
-    // On two cores, tests often wait for real servers, so a third worker finds a free core.
-    maxWorkers: 3,
+    // Tests often wait for real servers, so more workers than cores are at work. Servers of one file take up to 2 GB.
+    maxWorkers: totalmem() > 12 * 2 ** 30 ? 4 : 3,
     sequence: { sequencer: LongestFirst },
     projects: [
       { test: { ...everywhere, name: 'programs', include: PROGRAMS } },

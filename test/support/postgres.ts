@@ -106,7 +106,7 @@ async function startCluster(cluster: Cluster): Promise<void> {
     listen_addresses: HOST,
     port: cluster.port,
     unix_socket_directories: '',
-    max_connections: 200,
+    max_connections: 400,
     shared_buffers: '32MB',
     // Without fsync a killed process loses nothing; only a machine crash would.
     fsync: 'off',
