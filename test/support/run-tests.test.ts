@@ -31,7 +31,10 @@ describe('The test run', () => {
   let folder: string
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'quipu-run-tests-'))
-    await writeFile(join(folder, 'vitest.config.mjs'), 'export default { test: { globals: true, maxWorkers: 1 } }')
+    await writeFile(
+      join(folder, 'vitest.config.mjs'),
+      'export default { test: { globals: true, maxWorkers: 1, isolate: false } }',
+    )
   })
   afterEach(() => rm(folder, { recursive: true, force: true }))
 
