@@ -70,14 +70,21 @@ async function attempt(credentials: readonly string[], which: readonly string[])
   return code === 0 ? (/\d+ generated, \d+ passed/.exec(stdout)?.[0] ?? stdout) : `${stdout}${stderr}`
 }
 
+/** Operations between processes. A user is refused there as a client without credentials is. */
+const OF_PROCESSES = '^/v1/(system|announcement|task)'
+
 describe.skipIf(programs === undefined)('The answers of all operations', () => {
   it.each([
     // Wrong and random requests reach the handlers only with credentials: without them the server refuses almost all.
     ['without credentials', ['--phases', 'coverage', '--mode', 'positive'], () => []],
-    ['for a user', ['--phases', FULL_TESTS ? 'coverage,fuzzing' : 'coverage'], () => ['--auth', `ada:${PASSWORD}`]],
+    [
+      'for a user',
+      FULL_TESTS ? ['--phases', 'coverage,fuzzing'] : ['--phases', 'coverage', '--exclude-path-regex', OF_PROCESSES],
+      () => ['--auth', `ada:${PASSWORD}`],
+    ],
     [
       'for a process with the key of the cluster',
-      ['--phases', 'coverage', '--include-path-regex', '^/v1/(system|announcement|task)'],
+      ['--phases', 'coverage', '--include-path-regex', OF_PROCESSES],
       () => ['-H', `Authorization: Bearer ${internalBearer(CLUSTER_SECRET)}`],
     ],
   ] as const)(
