@@ -14,10 +14,10 @@ export const previewSchema = z.object({
 export type Preview = Readonly<z.infer<typeof previewSchema>>
 
 /**
- * Most found queries that are remembered, so that each counts once. A query whose events lie further apart than so many
- * other found queries counts twice.
+ * The least number of found queries that are remembered, so that each counts once. A query counts twice if more other
+ * queries were found between two of its events.
  */
-const REMEMBERED = 200_000
+const REMEMBERED = 100_000
 
 /** Searches the logs without changing them. @param onStep called for each step; may throw to stop */
 export async function previewErasure(logs: SearchedLogs, scope: ErasureScope, onStep?: () => void): Promise<Preview> {
@@ -38,15 +38,19 @@ export async function previewErasure(logs: SearchedLogs, scope: ErasureScope, on
   return { queries: queries.count, records, kept, mentions: mentions.count }
 }
 
+/** Counts names. Two sets take turns: to delete the oldest name of one set, V8 passes all names deleted before. */
 class DistinctCount {
-  readonly #recent = new Set<string>()
+  #recent = new Set<string>()
+  #before = new Set<string>()
   count = 0
 
   add(name: string): void {
     if (this.#recent.has(name)) return
-    this.count++
+    if (!this.#before.has(name)) this.count++
+    if (this.#recent.size >= REMEMBERED) {
+      this.#before = this.#recent
+      this.#recent = new Set()
+    }
     this.#recent.add(name)
-    const [oldest] = this.#recent.size > REMEMBERED ? this.#recent : []
-    if (oldest !== undefined) this.#recent.delete(oldest)
   }
 }

@@ -1,9 +1,9 @@
 import { createReadStream, existsSync } from 'node:fs'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { promisify } from 'node:util'
-import { gunzip } from 'node:zlib'
+import type { Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
 import { systemEventData } from '../coordinator/system/decode-event.ts'
 import { systemStream } from '../coordinator/system/events.ts'
 import type { Recorded } from '../events/event-log.ts'
@@ -69,33 +69,61 @@ const WHY_CLEAR = 'records of a topic cannot be rewritten: archive their period,
 const WHY_KEPT = 'the record of acts, rules and archives must stay complete'
 const WHY_MENTIONED = 'queries of other users that mention the name: erase them with --mentions'
 
+/** Records named of each type. */
+const NAMED_RECORDS = 3
+
+/** The records that stay although they contain the subject: how many of each type, with the streams and sequences of some. */
+class KeptRecords {
+  readonly #types = new Map<string, { count: number; readonly named: string[] }>()
+
+  add({ type, stream, sequence }: Pick<Recorded, 'type' | 'stream' | 'sequence'>, search: SubjectSearch): void {
+    const known = this.#types.get(type) ?? { count: 0, named: [] }
+    this.#types.set(type, known)
+    known.count++
+    const name = `${stream}/${sequence}`
+    // The report is recorded, so it must not contain the subject.
+    if (known.named.length < NAMED_RECORDS && !search.isIn(name)) known.named.push(name)
+  }
+
+  get count(): number {
+    return [...this.#types.values()].reduce((sum, { count }) => sum + count, 0)
+  }
+
+  /** Such as ` (1 LogDropped: system/9)`; empty if nothing is kept. */
+  get text(): string {
+    const types = [...this.#types].toSorted(([a], [b]) => (a < b ? -1 : 1))
+    const parts = types.map(([type, { count, named }]) => {
+      const more = count > named.length ? ', …' : ''
+      return `${count} ${type}${named.length > 0 ? `: ${named.join(', ')}${more}` : ''}`
+    })
+    return parts.length === 0 ? '' : ` (${parts.join('; ')})`
+  }
+}
+
 /** Reads all events anew, decrypted, together with those in the archive. */
 async function searchLog(logs: SearchedLogs, search: SubjectSearch, erasureId: string | undefined): Promise<Proof> {
   const removed = { queries: 0, records: new Set<number>() }
-  const counts = { data: 0, clear: 0, kept: 0, mentions: 0 }
-  const types = new Set<string>()
+  const counts = { data: 0, clear: 0, mentions: 0 }
+  const kept = new KeptRecords()
   for await (const { events, found, isInNewestLog } of searchLogs(logs, { search, mentions: false })) {
     for (const event of events) countRemoved(event, erasureId, removed)
     const left: Recorded[] = []
     for (const { event, finding } of found) {
-      if (finding.kind === 'kept') {
-        counts.kept++
-        types.add(finding.type)
-      } else if (finding.kind === 'mention') counts.mentions++
+      if (finding.kind === 'kept') kept.add(event, search)
+      else if (finding.kind === 'mention') counts.mentions++
       else left.push(event)
     }
     const forgettable = await logs.selectForgettable(left, isInNewestLog)
     counts.data += forgettable.length
     counts.clear += left.length - forgettable.length
   }
-  const keptTypes = types.size === 0 ? '' : ` (${[...types].toSorted().join(', ')})`
   return {
     queries: removed.queries,
     records: removed.records.size,
     locations: [
       { location: 'event log', found: counts.data },
       { location: 'event log, unencrypted records', found: counts.clear, why: WHY_CLEAR },
-      { location: 'event log, kept records', found: counts.kept, why: `${WHY_KEPT}${keptTypes}` },
+      { location: 'event log, kept records', found: kept.count, why: `${WHY_KEPT}${kept.text}` },
       { location: 'event log, mentions', found: counts.mentions, why: WHY_MENTIONED },
     ],
   }
@@ -112,8 +140,6 @@ function countRemoved(
   if (isQueryId(fact.stream)) removed.queries++
   else for (const sequence of fact.sequences) removed.records.add(sequence)
 }
-
-const unpack = promisify(gunzip)
 
 /** How often a folder is searched whose files are replaced during the search. */
 const MOST_SEARCHES = 5
@@ -146,9 +172,22 @@ async function foundInFolder(
 
 async function foundInFile(engine: ParquetEngine, path: string, search: SubjectSearch): Promise<number> {
   if (path.endsWith('.parquet')) return foundInParquet(engine, path, search)
-  if (!path.endsWith('.gz')) return search.isIn(await readFile(path, 'utf8')) ? 1 : 0
-  const text = (await unpack(await readFile(path))).toString()
-  return text.split('\n').filter((line) => search.isIn(line)).length
+  return linesWith(path, search)
+}
+
+/** The number of lines of a file, which may be packed, that contain the subject. One line is in memory at once. */
+async function linesWith(path: string, search: SubjectSearch): Promise<number> {
+  const file = createReadStream(path)
+  const input: Readable = path.endsWith('.gz') ? file.pipe(createGunzip()) : file
+  // `pipe` passes no errors on.
+  file.once('error', (error) => input.destroy(error))
+  let found = 0
+  try {
+    for await (const line of createInterface({ input, crlfDelay: Infinity })) if (search.isIn(line)) found++
+    return found
+  } finally {
+    file.destroy()
+  }
 }
 
 async function* filesBelow(folder: string): AsyncGenerator<string> {
@@ -185,8 +224,7 @@ async function searchLines(path: string, search: SubjectSearch): Promise<Remaind
   let found = 0
   for (const name of names) {
     if (!(await stat(join(folder, name))).isFile()) continue
-    for await (const line of createInterface({ input: createReadStream(join(folder, name)), crlfDelay: Infinity }))
-      if (search.isIn(line)) found++
+    found += await linesWith(join(folder, name), search)
   }
   return { location: `file ${path}`, found, why: 'published lines stay until their file is deleted' }
 }
