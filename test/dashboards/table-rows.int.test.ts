@@ -37,12 +37,27 @@ beforeAll(async () => {
   for (const count of [2, 3])
     await journal.record('AccessDenied', { user: 'bob', action: 'select', object: 'a.b.c', count, minute })
   await journal.record('LoggedIn', {
-    ...{ user: 'alice', principal: 'CN=alice', method: 'certificate', groups: [], count: 4, minute, remoteAddress },
+    user: 'alice',
+    principal: 'CN=alice',
+    method: 'certificate',
+    groups: [],
+    count: 4,
+    minute,
+    remoteAddress,
   })
   await journal.record('AuthenticationFailed', { user: 'eve', method: 'password', count: 7, minute, remoteAddress })
   await journal.record('LogVerified', {
-    ...{ by: 'root', findings: { hash: 1 }, records: 20, events: 18, queries: 2, open: 0, anchors: 5, signatures: 4 },
-    ...{ periods: 0, tables: 10, milliseconds: 12 },
+    by: 'root',
+    findings: { hash: 1 },
+    records: 20,
+    events: 18,
+    queries: 2,
+    open: 0,
+    anchors: 5,
+    signatures: 4,
+    periods: 0,
+    tables: 10,
+    milliseconds: 12,
   })
   expect(await runner.barrier(60_000)).toBe(true)
   await bed.query(
