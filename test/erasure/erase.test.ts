@@ -259,7 +259,7 @@ describe('The erasure of a user', () => {
     ]
     const mentioned = await query(3, { user: 'bob', sql: `SELECT 'eva'` })
     const other = await query(4, { user: 'bob', sql: `SELECT evaluated FROM medieval` })
-    // A name that begins with theirs is the name of another user, who mentions them.
+    // Another user. The name begins with the erased name, so it counts as a mention.
     const longer = await query(5, { user: 'eva.lund' })
     await journal.record('LoggedIn', {
       user: 'eva',
