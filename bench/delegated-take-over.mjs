@@ -10,7 +10,8 @@ import { cpuByKind, createClient } from './quipu-server.mjs'
 const OPEN = Number(process.env.BENCH_OPEN ?? 100)
 
 const cluster = await startFakeTrino(ENDLESS)
-const server = await startGateway(cluster)
+// One user never has all slots.
+const server = await startGateway(cluster, { QUIPU_RUNNING_QUERIES: String(10 * OPEN) })
 const client = createClient(server.base, { source: SOURCE })
 /** Asks until there is an answer about the statement. */
 async function answered(nextUri) {

@@ -7,7 +7,7 @@ import { createClient, startServer } from './quipu-server.mjs'
 export const SOURCE = 'everything'
 
 /** Starts the server, and waits until the cluster takes statements. */
-export async function startGateway(cluster) {
+export async function startGateway(cluster, env = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'quipu-bench-cluster-'))
   chmodSync(folder, 0o755)
   const write = (path, content) => {
@@ -19,7 +19,11 @@ export async function startGateway(cluster) {
   const rules = [{ name: 'all', match: { source: SOURCE }, route: { group: 'big' }, unchecked: true }]
   const server = await startServer({
     program: process.env.BENCH_PROGRAM,
-    env: { QUIPU_CLUSTERS_DIR: join(folder, 'clusters'), QUIPU_ROUTING_RULES_FILE: write('routing.json', { rules }) },
+    env: {
+      QUIPU_CLUSTERS_DIR: join(folder, 'clusters'),
+      QUIPU_ROUTING_RULES_FILE: write('routing.json', { rules }),
+      ...env,
+    },
   })
   const client = createClient(server.base)
   while (!String((await client.send('GET', '/v1/cluster')).body).includes('"HEALTHY"'))
