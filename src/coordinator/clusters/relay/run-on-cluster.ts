@@ -46,6 +46,8 @@ export async function runOnCluster(
       const tail = await readRowsInSlices(cluster.name, answer, take)
       if (tail.error) {
         uri = undefined
+        // This server was too slow: that says nothing about the statement.
+        if (tail.error.errorName === 'ABANDONED_QUERY') throw new ClusterLost(cluster.name, 'gone', tail.error.message)
         throw new EngineError('GENERIC_INTERNAL_ERROR', `Cluster ${cluster.name}: ${tail.error.message}`)
       }
       uri = answer.head.nextUri

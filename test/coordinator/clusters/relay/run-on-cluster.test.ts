@@ -1,12 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { RelayPort, RelayTarget, RemoteUri } from '../../../../src/coordinator/clusters/relay/relay-port.ts'
+import {
+  ClusterLost,
+  type RelayPort,
+  type RelayTarget,
+  type RemoteError,
+  type RemoteUri,
+} from '../../../../src/coordinator/clusters/relay/relay-port.ts'
 import { runOnCluster } from '../../../../src/coordinator/clusters/relay/run-on-cluster.ts'
 
 const NEXT = '/v1/statement/executing/remote/1' as RemoteUri
 
 /** Runs a statement at a stand-in for a cluster, whose one answer has these bytes as its rows. */
-async function answered(chunks: readonly Buffer[] | undefined, mostRows = 1_000_000) {
+async function answered(chunks: readonly Buffer[] | undefined, mostRows = 1_000_000, error?: RemoteError) {
   const canceled: string[] = []
   async function* data() {
     yield* chunks ?? []
@@ -17,7 +23,7 @@ async function answered(chunks: readonly Buffer[] | undefined, mostRows = 1_000_
       head: { id: 'remote' },
       headers: [],
       data: chunks && data(),
-      tail: Promise.resolve({ stats: {}, warnings: [], rowsBytes: 0 }),
+      tail: Promise.resolve({ stats: {}, warnings: [], rowsBytes: 0, ...(error && { error }) }),
     }),
     cancel: async (_cluster, uri) => void canceled.push(uri),
   }
@@ -52,6 +58,14 @@ describe('A statement about metadata at a cluster', () => {
       }),
     )
     expect(await (await answered(undefined)).rows).toEqual([])
+  })
+
+  it('counts as unanswered if the cluster abandoned it, because this server was slow', async () => {
+    const error = { message: 'was abandoned', errorCode: 1, errorName: 'ABANDONED_QUERY', errorType: 'USER_ERROR' }
+    const { rows } = await answered(undefined, 1, error)
+    await expect(rows).rejects.toBeInstanceOf(ClusterLost)
+    const failed = await answered(undefined, 1, { ...error, errorName: 'PERMISSION_DENIED' })
+    await expect(failed.rows).rejects.toMatchObject({ errorName: 'GENERIC_INTERNAL_ERROR' })
   })
 
   it('lets other work run while it reads a large answer', async () => {
