@@ -18,6 +18,7 @@ export async function startGateway(cluster, env = {}) {
   write('clusters/far.json', { url: cluster.base, group: 'big', catalogs: ['far'] })
   const rules = [{ name: 'all', match: { source: SOURCE }, route: { group: 'big' }, unchecked: true }]
   const server = await startServer({
+    // The `dist/cli/quipu.js` of another build.
     program: process.env.BENCH_PROGRAM,
     env: {
       QUIPU_CLUSTERS_DIR: join(folder, 'clusters'),

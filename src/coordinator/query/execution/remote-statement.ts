@@ -1,5 +1,5 @@
-import { setImmediate as nextLoopPass, setTimeout as sleep } from 'node:timers/promises'
-import { decidesItself, type Cluster, type ClusterSlot } from '../../clusters/cluster.ts'
+import { setImmediate as nextLoopPass } from 'node:timers/promises'
+import type { Cluster } from '../../clusters/cluster.ts'
 import { ClusterLost, type RemoteTail, type RemoteUri } from '../../clusters/relay/relay-port.ts'
 import type { RemoteFigures } from '../../clusters/relay/remote-figures.ts'
 import { DELEGATED_PLAN, REMOTE_STAGE } from '../../../planner/query-plan.ts'
@@ -9,7 +9,7 @@ import { EngineError } from '../../../shared/engine-error.ts'
 import { parseNodeId, taskId as makeTaskId, type NodeId, type TaskId } from '../../../shared/ids.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { QueryCommand } from '../stream/decider.ts'
-import type { QueryEventOf, QuerySession } from '../stream/events.ts'
+import type { QueryEventOf } from '../stream/events.ts'
 import { explainedAnswer } from '../results/explained-answer.ts'
 import { isTerminal } from '../stream/state.ts'
 import type { RunContext } from './run-context.ts'
@@ -18,36 +18,23 @@ import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
 import { RemoteRun, type RemoteOutcome } from './remote-run.ts'
 import { FiguresAtEnd } from './figures-at-end.ts'
 import { isRemote, type RemoteRouted } from '../stream/remote-routed.ts'
-import { targetOf, type RemoteDeps } from './delegation.ts'
+import type { RemoteDeps } from './delegation.ts'
 import type { AnalysedForCluster } from './analyse-for-cluster.ts'
-import { remoteStatement } from './remote-session.ts'
+import { besidesPost, postAtCluster, type PostedStatement, type StatementToPost } from './post-at-cluster.ts'
 import { remoteTaskStats, relayedRows, runningTaskStats, type RelayedWork } from './remote-stats.ts'
 
 /** A statement that runs at a cluster. */
-export interface DelegatedStatement {
-  readonly routed: RemoteRouted
+export interface DelegatedStatement extends StatementToPost {
   readonly queryType: string
-  readonly sql: string
-  readonly session: QuerySession
-  /** Gives the findings of the analysis, and its time; undefined for a statement that was not analysed here. */
+  /** Gives the findings of the analysis, undefined if the statement is not analysed here, and the time until then. */
   readonly analyse: () => Promise<{
     readonly analysed: AnalysedForCluster | undefined
     readonly analysisNanos: number
   }>
 }
 
-/**
- * The query fails after this number of refused POSTs. Repeating a POST is safe, because Trino does not start a statement at
- * it.
- */
-const MOST_POSTS = 3
 /** Why a task at a cluster runs again. */
 const CLUSTER_LOST = 'cluster_lost'
-/**
- * How long QueryCreated waits for the answer to the POST at the cluster, milliseconds: its events and those of the plan
- * are then one append.
- */
-const POSTED_MS = 100
 /**
  * After this run time, milliseconds, the coordinator records an address for the statement. With this address, a
  * successor can keep the statement alive at the cluster. The record does not slow down shorter statements.
@@ -132,11 +119,8 @@ export async function resumeRemoteStatement(
   await runAttempts(deps, run, delegated, { plan: undefined, number, lost })
 }
 
-interface BegunAttempt {
-  readonly slot: ClusterSlot
+interface BegunAttempt extends PostedStatement {
   readonly taskId: TaskId
-  readonly remoteId: string
-  readonly uri: RemoteUri
   /** Ends the query at its cluster, and then gives its slot on. @param uri any address of the query; default: the first */
   readonly cancel: (uri?: RemoteUri) => void
   /** An address by which the query is kept alive; undefined while only the first one is known. */
@@ -170,8 +154,8 @@ async function runAttempts(
   for (let number = from.number; ; number++) {
     const attempt = lost ? lost.attempt + 1 : 0
     if (lost && attempt >= run.limits.attempts) throw lostClusterFailure(lost.error, 'no_attempts_left')
-    const posting = post(deps, run, statement, lost?.error.cluster)
-    const { posted, planned } = await besidesPost(posting, plan)
+    const posting = postAtCluster(deps, run, statement, lost?.error.cluster)
+    const { posted, planned } = await besidesPost(posting, plan, run.signal)
     const taskId = makeTaskId(run.queryId, REMOTE_STAGE, number)
     const cancel = cancelOnce(deps, posted)
     const begun: BegunAttempt = { ...posted, cancel, taskId, attempt, mayHaveSent: false }
@@ -181,30 +165,6 @@ async function runAttempts(
     const outcome = await followAttempt(deps, run, begun, started)
     lost = await settle(deps, run, begun, statement.routed, outcome)
     if (!lost) return
-  }
-}
-
-/**
- * Makes the plan while the cluster answers the POST.
- * @throws the errors of both; then the slot is free
- */
-async function besidesPost<Posted extends { readonly slot: ClusterSlot }>(
-  posting: Promise<Posted>,
-  plan: Beginning['plan'],
-): Promise<{ readonly posted: Posted; readonly planned: QueryCommand | undefined }> {
-  posting.catch(() => {})
-  try {
-    // The request leaves before the work on the plan begins.
-    if (plan) await nextLoopPass()
-    const planned = await plan?.()
-    return { posted: await posting, planned }
-  } catch (error) {
-    // Without a GET the statement does not start at the cluster.
-    posting.then(
-      ({ slot }) => slot.leave(),
-      () => {},
-    )
-    throw error
   }
 }
 
@@ -274,56 +234,6 @@ async function recordStart(
   } finally {
     run.signal.removeEventListener('abort', onAbort)
   }
-}
-
-/**
- * Posts the statement to a cluster of its route.
- * @throws EngineError when no cluster takes it
- */
-async function post(
-  { clusters, relay }: RemoteDeps,
-  run: RunContext,
-  { routed, sql, session }: DelegatedStatement,
-  avoid: string | undefined,
-): Promise<Pick<BegunAttempt, 'slot' | 'remoteId' | 'uri'>> {
-  const target = targetOf(routed)
-  const refusals: string[] = []
-  /** The clusters that would refuse the statement again. */
-  const refused = new Set<string>()
-  for (let failed = avoid; refusals.length < MOST_POSTS;) {
-    const slot = await clusters.slot(target, {
-      user: run.user,
-      signal: run.signal,
-      ...(failed === undefined ? {} : { avoid: failed }),
-    })
-    if (refused.has(slot.cluster.name)) {
-      slot.leave()
-      break
-    }
-    try {
-      const { cluster } = slot
-      if (!routed.checked && !decidesItself(cluster))
-        throw new EngineError(
-          'NOT_SUPPORTED',
-          `Cluster ${cluster.name} does not check the rights of users, and this server could not: submit the statement again`,
-        )
-      const statement = remoteStatement(sql, session, {
-        user: cluster.runAs === 'caller' ? session.user : undefined,
-        traceparent: run.spanOf(REMOTE_STAGE),
-      })
-      run.holdOn(POSTED_MS)
-      return { slot, ...(await relay.post(cluster, statement, run.signal)) }
-    } catch (error) {
-      slot.leave()
-      run.signal.throwIfAborted()
-      if (!(error instanceof ClusterLost)) throw error
-      refusals.push(error.message)
-      failed = error.cluster
-      if (error.retry === 'never') refused.add(error.cluster)
-      if (error.retryAfterMs) await sleep(error.retryAfterMs)
-    }
-  }
-  throw new EngineError('REMOTE_HOST_GONE', `No cluster took the statement. ${refusals.join('; ')}`)
 }
 
 interface StartedAttempt {

@@ -1,6 +1,11 @@
 import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import type { Cluster, ClusterDirectory, ClusterView } from '../../../../src/coordinator/clusters/cluster.ts'
+import type {
+  Cluster,
+  ClusterDirectory,
+  ClusterSlot,
+  ClusterView,
+} from '../../../../src/coordinator/clusters/cluster.ts'
 import {
   AnswerNotRead,
   ClusterLost,
@@ -105,7 +110,7 @@ function bedOf(
     isCounted = false,
   }: {
     readonly fetch?: RelayPort['fetch']
-    readonly columns?: readonly (readonly unknown[])[]
+    readonly columns?: readonly (readonly unknown[])[] | Promise<never>
     /** A POST is answered after this. */
     readonly post?: Promise<void>
     /** How long QueryCreated is held. */
@@ -145,16 +150,26 @@ function bedOf(
       return { state: 'FINISHED', outputRows: 42 }
     },
   }
+  const slotAt = (cluster: Cluster): ClusterSlot => {
+    let isLeft = false
+    return {
+      cluster,
+      leave() {
+        if (!isLeft) left.push(cluster.name)
+        isLeft = true
+      },
+    }
+  }
   const directory: Partial<ClusterDirectory> = {
     ready: Promise.resolve(),
     list: () => clusters,
     adopt(name) {
       const cluster = clusters.find((one) => one.name === name)
-      return cluster && { cluster, leave: () => void left.push(cluster.name) }
+      return cluster && slotAt(cluster)
     },
     async slot(_target, { avoid }) {
       const cluster: Cluster = clusters.find(({ name }) => name !== avoid) ?? clusters[0]!
-      return { cluster, leave: () => void left.push(cluster.name) }
+      return slotAt(cluster)
     },
   }
   const delegation: Delegation = {
@@ -329,6 +344,16 @@ describe('A delegated statement', () => {
     expect(new Set(bed.metadataAfter)).toEqual(new Set([1]))
     const [stream] = [...bed.log.streams.values()]
     expect(stream![1]!.data).toMatchObject({ routed: { grade: 'analysed' }, route: 'delegated' })
+  })
+
+  it('frees its slot if it is canceled while it is analysed', async () => {
+    const bed = bedOf({ a: ['last'] }, undefined, { columns: new Promise(() => {}) })
+    const submitted = bed.submit('SELECT a FROM hive.s.t')
+    await expect.poll(() => bed.posted).toEqual(['a'])
+    await [...bed.registry.list()][0]!.cancel()
+    await submitted
+    await expect.poll(() => bed.left).toEqual(['a'])
+    expect(bed.gets.get('a')).toBeUndefined()
   })
 
   it('is created while the cluster does not answer the POST', async () => {
