@@ -29,7 +29,7 @@ export interface StatementToPost {
 }
 
 /** A statement that a cluster has taken, and not started yet. */
-export interface PostedStatement {
+export interface PostedAtCluster {
   readonly slot: ClusterSlot
   readonly remoteId: string
   /** The first address at the cluster. */
@@ -45,7 +45,7 @@ export async function postAtCluster(
   run: RunContext,
   { routed, sql, session }: StatementToPost,
   avoid: string | undefined,
-): Promise<PostedStatement> {
+): Promise<PostedAtCluster> {
   const target = targetOf(routed)
   const refusals: string[] = []
   /** The clusters that would refuse the statement again. */
@@ -94,10 +94,10 @@ export async function postAtCluster(
  * @throws the errors of both; then the slot is free
  */
 export async function besidesPost(
-  posting: Promise<PostedStatement>,
+  posting: Promise<PostedAtCluster>,
   plan: (() => Promise<QueryCommand>) | undefined,
   signal: AbortSignal,
-): Promise<{ readonly posted: PostedStatement; readonly planned: QueryCommand | undefined }> {
+): Promise<{ readonly posted: PostedAtCluster; readonly planned: QueryCommand | undefined }> {
   const leave = (): void =>
     void posting.then(
       ({ slot }) => slot.leave(),

@@ -20,7 +20,7 @@ import { FiguresAtEnd } from './figures-at-end.ts'
 import { isRemote, type RemoteRouted } from '../stream/remote-routed.ts'
 import type { RemoteDeps } from './delegation.ts'
 import type { AnalysedForCluster } from './analyse-for-cluster.ts'
-import { besidesPost, postAtCluster, type PostedStatement, type StatementToPost } from './post-at-cluster.ts'
+import { besidesPost, postAtCluster, type PostedAtCluster, type StatementToPost } from './post-at-cluster.ts'
 import { remoteTaskStats, relayedRows, runningTaskStats, type RelayedWork } from './remote-stats.ts'
 
 /** A statement that runs at a cluster. */
@@ -119,7 +119,7 @@ export async function resumeRemoteStatement(
   await runAttempts(deps, run, delegated, { plan: undefined, number, lost })
 }
 
-interface BegunAttempt extends PostedStatement {
+interface BegunAttempt extends PostedAtCluster {
   readonly taskId: TaskId
   /** Ends the query at its cluster, and then gives its slot on. @param uri any address of the query; default: the first */
   readonly cancel: (uri?: RemoteUri) => void
