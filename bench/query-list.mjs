@@ -1,6 +1,7 @@
-// Measures how long pages of GET /v1/query take over a million ended queries: for each filter and order, for frequent and rare
-// values, for the first page and a page in the middle. `node bench/query-list.mjs`; BENCH_QUERIES=100000 sets the number of queries.
-// BENCH_EXPLAIN=1 prints the plans of reads in this process (without the REST interface) that take longer than 300 ms.
+// Measures how long pages of GET /v1/query and its totals take over a million ended queries: for each filter in each order, the first
+// page and a page after a thousand others, for frequent and rare values. The queries of `monitor` are a tenth of all and the cheapest:
+// in descending order they are behind all others. `node bench/query-list.mjs`; BENCH_QUERIES=100000 sets the number of queries,
+// BENCH_ONLY=group the filters. BENCH_EXPLAIN=1 prints the plans of reads that take longer than 300 ms.
 import pg from 'pg'
 import { readQueries, readStateTotals } from '../dist/readmodels/queries/queries.js'
 import { embeddedConnection } from './embedded-connection.mjs'
@@ -9,7 +10,7 @@ import { createClient, quantile, startServer } from './quipu-server.mjs'
 const QUERIES = Number(process.env.BENCH_QUERIES ?? 1_000_000)
 const RUNS = Number(process.env.BENCH_RUNS ?? 7)
 const SLOW_MS = 300
-/** Only pages whose name has this text are measured. */
+/** Only filters whose name has this text are measured. */
 const ONLY = process.env.BENCH_ONLY ?? ''
 const server = await startServer()
 const database = new pg.Client({ ...embeddedConnection(server.dataDir), options: '-c search_path=m,quipu_log,public' })
@@ -22,70 +23,85 @@ const read = async (text, values) => {
   return (await database.query(text, values)).rows
 }
 
+const FILTERS = [
+  ['all', {}],
+  ['user, frequent', { user: 'user-0' }],
+  ['user, cheap', { user: 'monitor' }],
+  ['user, rare', { user: 'seldom' }],
+  ['source, frequent', { source: 'dashboard' }],
+  ['source, cheap', { source: 'monitor' }],
+  ['source, rare', { source: 'seldom' }],
+  ['app, frequent', { app: 'metabase' }],
+  ['app, cheap', { app: 'monitor' }],
+  ['app, rare', { app: 'seldom' }],
+  ['state FINISHED', { state: 'FINISHED' }],
+  ['state FAILED', { state: 'FAILED' }],
+  ['state RUNNING', { state: 'RUNNING' }],
+  ['error, frequent', { error: 'TABLE_NOT_FOUND' }],
+  ['error, rare', { error: 'SELDOM' }],
+  ['group, all', { group: 'all' }],
+  ['group, frequent', { group: 'group-0' }],
+  ['group, cheap', { group: 'monitor' }],
+  ['group, rare', { group: 'seldom' }],
+  ['tag, rare', { tag: 'seldom' }],
+  ['resource group', { resourceGroup: 'global.g7' }],
+  ['resource group, cheap', { resourceGroup: 'global.monitor' }],
+  ['resource group, rare', { resourceGroup: 'global.seldom' }],
+  ['cluster, frequent', { cluster: 'big' }],
+  ['cluster, cheap', { cluster: 'monitor' }],
+  ['cluster, rare', { cluster: 'seldom' }],
+  ['table, frequent', { table: 'lake.shop.t0' }],
+  ['table, rare', { table: 'lake.shop.seldom' }],
+  ['a day', (middle) => middle.day],
+  ['text, frequent', { q: 'orders' }],
+  ['text, rare', { q: 'needle in the hay' }],
+  ['text, none', { q: 'nowhere at all' }],
+  ['text of two letters', { q: 'zq' }],
+  ['text of two letters, found', { q: 'or' }],
+  ['text of one letter', { q: '~' }],
+  ['user and state', { user: 'user-1', state: 'FAILED' }],
+  ['app and text', { app: 'dbt', q: 'customer' }],
+  ['fingerprint', { fingerprint: 'v1-7' }],
+]
+const ORDERS = ['created', 'elapsed', 'queued', 'cpu', 'memory', 'read', 'rows']
+const READERS = ['user-0', 'user-150', 'monitor', 'seldom']
+
 try {
   await fill()
-  const deep = await middle()
-  const filters = [
-    ['newest', 'since=2020-01-01T00:00:00Z'],
-    ['user, frequent', 'user=user-0'],
-    ['user, rare', 'user=seldom'],
-    ['source, frequent', 'source=dashboard'],
-    ['source, rare', 'source=seldom'],
-    ['app, frequent', 'app=metabase'],
-    ['app, rare', 'app=seldom'],
-    ['state FINISHED', 'state=FINISHED'],
-    ['state FAILED', 'state=FAILED'],
-    ['state RUNNING', 'state=RUNNING'],
-    ['error, frequent', 'error=TABLE_NOT_FOUND'],
-    ['error, rare', 'error=SELDOM'],
-    ['group, frequent', 'group=group-0'],
-    ['group, rare', 'group=seldom'],
-    ['tag, rare', 'tag=seldom'],
-    ['resource group', 'resourceGroup=global.g7'],
-    ['resource group, rare', 'resourceGroup=global.seldom'],
-    ['cluster, frequent', 'cluster=big'],
-    ['cluster, rare', 'cluster=seldom'],
-    ['table, frequent', 'table=lake.shop.t0'],
-    ['table, rare', 'table=lake.shop.seldom'],
-    ['a day', `since=${deep.day}&until=${deep.nextDay}`],
-    ['text, frequent', 'q=orders'],
-    ['text, rare', 'q=needle%20in%20the%20hay'],
-    ['text, none', 'q=nowhere%20at%20all'],
-    ['text of two letters', 'q=zq'],
-    ['user and state', 'user=user-1&state=FAILED'],
-    ['app and text', 'app=dbt&q=customer'],
-    ['fingerprint', 'fingerprint=v1-7'],
-  ]
-  const orders = ['created', 'elapsed', 'cpu', 'memory', 'read', 'rows']
-  for (const [name, parameters] of filters) await page(name, parameters)
-  await page('newest, deep', `cursor=${deep.cursor}`)
-  for (const sort of orders)
-    for (const order of ['desc', 'asc'])
-      await page(`sorted by ${sort} ${order}`, `sort=${sort}&order=${order}&since=2020-01-01T00:00:00Z`)
-  for (const [name, parameters] of filters) await page(`${name}, sorted by cpu`, `${parameters}&sort=cpu`)
-  for (const user of ['user-0', 'user-150', 'seldom']) {
+  const middle = await middleOfList()
+  for (const [name, parameters] of FILTERS.filter(([name]) => name.includes(ONLY))) {
+    const wanted = typeof parameters === 'function' ? parameters(middle) : parameters
+    const filter = { since: '2020-01-01T00:00:00Z', ...wanted }
+    for (const sort of ORDERS) await page(`${name}, by ${sort}`, { ...filter, sort })
+    await page(`${name}, by cpu, cheapest first`, { ...filter, sort: 'cpu', order: 'asc' })
+    await page(`${name}, deep`, { ...filter, cursor: middle.created })
+    await page(`${name}, by cpu, deep`, { ...filter, sort: 'cpu', cursor: middle.cpu })
+    await measured(`${name}, totals`, () => get('/v1/query/totals', filter))
+  }
+  for (const user of READERS) {
     const seen = { users: [user], poster: user, self: user }
     await measured(`as ${user}`, () => readQueries(read, { seen }, 101, 4097))
-    await measured(`as ${user}, sorted by cpu`, () =>
-      readQueries(read, { seen, order: { by: 'cpu', descending: true } }, 101, 4097),
-    )
+    for (const by of ORDERS)
+      await measured(`as ${user}, by ${by}`, () =>
+        readQueries(read, { seen, order: { by, descending: true } }, 101, 4097),
+      )
+    await measured(`as ${user}, totals`, () => readStateTotals(read, { seen }, undefined))
   }
-  await measured('totals of all', () => readStateTotals(read, {}, undefined))
-  await measured('totals of a user', () => readStateTotals(read, { equal: { user_name: 'user-150' } }, undefined))
 } finally {
   client.close()
   await database.end()
   await server.stop()
 }
 
+async function get(path, parameters) {
+  const { status, body } = await client.send('GET', `${path}?${new URLSearchParams(parameters)}`)
+  // A read that takes longer than `timeouts.historyReadMs` is refused.
+  if (status !== 200 && status !== 503) throw new Error(`${path} ${JSON.stringify(parameters)}: ${status} ${body}`)
+  return status === 503 ? [] : JSON.parse(body)
+}
+
 async function page(name, parameters) {
-  if (!name.includes(ONLY)) return
-  await measured(name, async () => {
-    const { status, body } = await client.send('GET', `/v1/query?limit=100&${parameters}`)
-    // A search for fewer than three letters has no index: it is refused after `timeouts.historyReadMs`.
-    if (status !== 200 && status !== 503) throw new Error(`${parameters}: ${status} ${body}`)
-    return status === 503 ? [] : JSON.parse(body)
-  })
+  await measured(name, () => get('/v1/query', { limit: 100, ...parameters }))
 }
 
 async function measured(name, work) {
@@ -95,7 +111,7 @@ async function measured(name, work) {
   await work()
   for (let run = 0; run < RUNS; run++) {
     const began = performance.now()
-    rows = (await work()).length
+    rows = (await work()).length ?? 1
     times.push(performance.now() - began)
   }
   const median = quantile(
@@ -111,15 +127,21 @@ async function measured(name, work) {
       console.log(`    ${row['QUERY PLAN']}`)
 }
 
-/** A cursor in the middle of the list, and the day there. */
-async function middle() {
+/** Cursors in the middle of two orders of the list, and the day there. */
+async function middleOfList() {
+  const half = Math.floor(QUERIES / 2)
   const { rows } = await database.query(
-    'select created_at, query_id from queries order by created_at offset $1 limit 1',
-    [Math.floor(QUERIES / 2)],
+    `(select created_at, cpu_ms, query_id from queries order by created_at offset $1 limit 1)
+     union all (select created_at, cpu_ms, query_id from queries order by cpu_ms offset $1 limit 1)`,
+    [half],
   )
+  const encoded = (value, id) => Buffer.from(JSON.stringify([value, id])).toString('base64url')
   const at = rows[0].created_at
-  const cursor = Buffer.from(JSON.stringify([at.toISOString(), rows[0].query_id])).toString('base64url')
-  return { cursor, day: at.toISOString(), nextDay: new Date(at.getTime() + 86_400_000).toISOString() }
+  return {
+    created: encoded(at.toISOString(), rows[0].query_id),
+    cpu: encoded(rows[1].cpu_ms, rows[1].query_id),
+    day: { since: at.toISOString(), until: new Date(at.getTime() + 86_400_000).toISOString() },
+  }
 }
 
 /** Fills the tables without their indexes, then creates the indexes: a million insertions into each index would take minutes. */
@@ -139,9 +161,9 @@ async function fill() {
        epoch, details)
      select to_char(at at time zone 'UTC', 'YYYYMMDD_HH24MISS_') || lpad((n % 100000)::text, 5, '0') || '_bench',
        case when failed then 'FAILED' else 'FINISHED' end,
-       case when n % (total / 3) = 1 then 'seldom' else 'user-' || floor(200 * r ^ 3) end,
-       case when n % (total / 3) = 2 then 'seldom' when n % 2 = 0 then 'dashboard' else 'source-' || n % 20 end,
-       case when n % (total / 3) = 3 then 'global.seldom' else 'global.g' || n % 20 end, 'trino', 'SELECT', 'local',
+       case when n % (total / 3) = 1 then 'seldom' when cheap then 'monitor' else 'user-' || floor(200 * r ^ 3) end,
+       case when n % (total / 3) = 2 then 'seldom' when cheap then 'monitor' when n % 2 = 0 then 'dashboard' else 'source-' || n % 20 end,
+       case when n % (total / 3) = 3 then 'global.seldom' when cheap then 'global.monitor' else 'global.g' || n % 20 end, 'trino', 'SELECT', 'local',
        case when n % (total / 3) = 4 then 'SELECT ''needle in the hay''' else
          'SELECT customer, sum(price) FROM lake.shop.' || (array['orders', 'customers', 'items', 'returns'])[n % 4 + 1] ||
          ' WHERE id = ' || n || ' GROUP BY customer ORDER BY 2 DESC LIMIT 100' end,
@@ -150,14 +172,17 @@ async function fill() {
        case when failed then 8 end,
        case when n % (total / 3) = 5 then 'SELDOM' when failed then (array['DIVISION_BY_ZERO', 'TABLE_NOT_FOUND'])[n % 2 + 1] end,
        case when failed then 'USER_ERROR' end, case when failed then 'Division by zero' end,
-       case when n % (total / 3) = 6 then 'seldom' when n % 10 = 0 then 'big' end,
-       case when n % (total / 3) = 7 then 'seldom' when n % 5 < 2 then 'metabase' when n % 5 = 2 then 'dbt' end,
+       case when n % (total / 3) = 6 then 'seldom' when cheap then 'monitor' when n % 10 = 0 then 'big' end,
+       case when n % (total / 3) = 7 then 'seldom' when cheap then 'monitor' when n % 5 < 2 then 'metabase' when n % 5 = 2 then 'dbt' end,
        case when n % 5 < 3 then 'object-' || n % 1000 end,
        jsonb_build_array(case when n % (total / 3) = 8 then 'seldom' else 'daily' end),
-       jsonb_build_array('group-' || floor(20 * s ^ 2), case when n % (total / 3) = 9 then 'seldom' else 'all' end),
+       jsonb_build_array(case when cheap then 'monitor' else 'group-' || floor(20 * r) end,
+         case when n % (total / 3) = 9 then 'seldom' else 'all' end),
        'v1-' || n % 5000, false, false, false, 8, 1, '{"session":{"user":"x","properties":{}}}'
-     from (select n, $1::int as total, now() - n * interval '90 days' / $1 as at, random() as r, random() as s, n % 20 = 5 as failed
-       from generate_series(1, $1::int) n) made`,
+     from (select *, case when cheap or failed then random() / 1e4 else random() end as r,
+         case when cheap or failed then random() / 1e4 else random() end as s
+       from (select n, $1::int as total, now() - n * interval '90 days' / $1 as at, n % 20 = 5 as failed, n % 10 = 7 as cheap
+         from generate_series(1, $1::int) n) numbered) made`,
     [QUERIES],
   )
   await database.query(

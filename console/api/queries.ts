@@ -13,6 +13,8 @@ export interface QueryPage {
   readonly queries: readonly QueryListItem[]
   /** Parameter `cursor` of the next, older page; absent on the last page. */
   readonly older: string | undefined
+  /** ISO UTC: only queries since then were searched for the text of the filter; absent: all were. */
+  readonly searchedSince: string | undefined
 }
 
 /**
@@ -36,6 +38,7 @@ export function useQueryList(
       return {
         queries: (await answer.json()) as QueryListItem[],
         older: next === undefined ? undefined : (new URL(next).searchParams.get('cursor') ?? undefined),
+        searchedSince: answer.headers.get('x-engine-searched-since') ?? undefined,
       }
     },
   })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { QueryRows } from '../../src/events/projection.ts'
-import { readQueries, type QueryFilter } from '../../src/readmodels/queries/queries.ts'
+import { readQueries, readSearchStart, type QueryFilter } from '../../src/readmodels/queries/queries.ts'
 import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
 
@@ -78,6 +78,39 @@ it('The text search finds texts of two letters', async () => {
   expect(await found('zq', { states: ['FAILED'] })).toEqual([])
   expect(await found('öß')).toEqual([1])
 })
+
+it.each<readonly [name: string, filter: QueryFilter, start: string | undefined]>([
+  ['a text of two letters', { text: 'zq' }, '2020-01-01T00:00:00.000Z'],
+  ['a text without letters', { text: '-- *' }, '2020-01-01T00:00:00.000Z'],
+  [
+    'a text of two letters of a frequent user',
+    { text: 'zq', equal: { user_name: 'alice' } },
+    '2020-01-01T00:00:00.000Z',
+  ],
+  ['a text of two letters of another user', { text: 'zq', equal: { user_name: 'nobody' } }, undefined],
+  ['a text of three letters', { text: 'öße' }, undefined],
+  ['no text', {}, undefined],
+])('The text search has a start only for a short text and many queries: %s', async (_name, filter, start) => {
+  expect(await readSearchStart(explained, filter)).toBe(start)
+})
+
+it.each(['cpu', 'rows'] as const)(
+  'A list by %s skips queries of other groups and users within the index',
+  async (by) => {
+    const order = { by, descending: true }
+    const filter: QueryFilter = { group: 'a group', order, since: '2021-01-01T00:00:00Z' }
+    await bed.query(`update queries set groups = '["a group", "all"]' where query_id in ($1, $2)`, [
+      testQueryId(0),
+      testQueryId(OPEN),
+    ])
+    await bed.query('vacuum analyze queries')
+    const grouped = await readQueries(explained, filter, 100, 10)
+    expect(grouped.map(({ query_id }) => query_id).sort()).toEqual([testQueryId(0), testQueryId(OPEN)])
+    expect(await readQueries(explained, { equal: { user_name: 'nobody' }, order }, 100, 10)).toEqual([])
+    await readQueries(explained, { equal: { user_name: 'alice' }, order }, 1, 10)
+    expect(plan).toMatch(new RegExp(`queries_by_${by}[\\s\\S]*?Index Cond: \\(hashtext\\(user_name\\)`))
+  },
+)
 
 it('The text search works without the index', async () => {
   await bed.query('drop index queries_text')

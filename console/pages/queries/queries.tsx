@@ -1,9 +1,10 @@
-import { Button, Group, Title } from '@mantine/core'
+import { Button, Group, Text, Title } from '@mantine/core'
 import { useState } from 'react'
 import { useSearchParams } from 'wouter'
 import { useFollowedEvents } from '../../api/follow-events.ts'
 import { useQueryList } from '../../api/queries.ts'
 import { DataTable, type ServerOrder } from '../../parts/data-table.tsx'
+import { Instant } from '../../parts/instant.tsx'
 import { LiveMark } from '../../parts/live-mark.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
@@ -35,6 +36,12 @@ export function QueriesPage() {
       </Group>
       <FilterForm key={filters.toString()} search={search} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
       <SavedFilters filters={filters} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
+      {data?.searchedSince === undefined ? null : (
+        <Text size="sm" role="note">
+          Only the newest queries were searched, those since <Instant iso={data.searchedSince} />: an index finds texts
+          with three letters or digits in a row.
+        </Text>
+      )}
       <Totals filters={filters} />
       <BulkBar filters={filters} selected={selected} onClear={() => onSelect(new Set())} />
       {error ? <Problem error={error} /> : null}

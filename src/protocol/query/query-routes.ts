@@ -6,7 +6,7 @@ import { shownCloudEvent } from '../../coordinator/query/stream/shown-event.ts'
 import { querySpans } from '../../coordinator/query/telemetry/query-spans.ts'
 import { isTerminal } from '../../coordinator/query/stream/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
-import { passesFilter } from '../../readmodels/queries/queries.ts'
+import { passesFilter, type QueryFilter } from '../../readmodels/queries/queries.ts'
 import { sortNames, type QueryOrder } from '../../readmodels/queries/query-order.ts'
 import type { Prices } from '../../readmodels/history/prices.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -31,6 +31,12 @@ export interface QueryRoutesDeps extends FindQueryDeps, EndQueryDeps {
   /** The prices in force. @default none */
   readonly prices?: (() => Prices) | undefined
 }
+
+/**
+ * Header of a list and its totals: only queries that were created at or after this time, ISO UTC, were searched for the
+ * text.
+ */
+const SEARCHED_SINCE_HEADER = 'x-engine-searched-since'
 
 const MAX_LIST = 1000
 const MAX_EVENTS = 1000
@@ -105,7 +111,8 @@ class QueryReads {
     const { inMemory, filter: chosen, without } = await this.#choose(request, wanted, cursor !== undefined)
     const filter = { ...chosen, order, ...(cursor && { cursor }) }
     const stale = await this.#finder.staleness()
-    const listed = await this.#finder.ask(() => stored.list({ ...filter, without }, most + 1, LIST_CHARACTERS + 1))
+    const search = await this.#searchable({ ...filter, without })
+    const listed = await this.#finder.ask(() => stored.list(search.filter, most + 1, LIST_CHARACTERS + 1))
     const rows = overlay(listed, inMemory, filter, most + 1)
     const page = rows.slice(0, most)
     const base = this.#deps.baseUri(request)
@@ -115,7 +122,7 @@ class QueryReads {
       response,
       page.map((row) => queryListItem(row, { baseUri: base, prices, live: live.get(parseQueryId(row.query_id)) })),
       undefined,
-      { ...stale, ...more },
+      { ...stale, ...search.headers, ...more },
     )
   }
 
@@ -123,9 +130,10 @@ class QueryReads {
     const { inMemory, filter, without } = await this.#choose(request, parse(totalsParameters, request), false)
     const stale = await this.#finder.staleness()
     const prices = this.#deps.prices?.()
-    const totals = await this.#finder.ask(() => this.#deps.stored.totals({ ...filter, without }, prices))
+    const search = await this.#searchable({ ...filter, without })
+    const totals = await this.#finder.ask(() => this.#deps.stored.totals(search.filter, prices))
     const live = inMemory.filter((row) => passesFilter(row, filter))
-    sendJson(response, totalsInfo(totals, live, prices), undefined, stale)
+    sendJson(response, totalsInfo(totals, live, prices), undefined, { ...stale, ...search.headers })
   }
 
   async info(request: Request, response: Response): Promise<void> {
@@ -199,6 +207,14 @@ class QueryReads {
       response,
       toOtlpJson(querySpans(query, { withRequest: true }), { resource: { 'service.name': 'quipu-coordinator' } }),
     )
+  }
+
+  /** Limits a search that has no index to the newest queries. The header says from when on queries were searched. */
+  async #searchable(filter: QueryFilter): Promise<{ filter: QueryFilter; headers: Record<string, string> }> {
+    const start = await this.#finder.ask(() => this.#deps.stored.searchStart(filter))
+    if (start === undefined || (filter.since !== undefined && Date.parse(filter.since) > Date.parse(start)))
+      return { filter, headers: {} }
+    return { filter: { ...filter, since: start }, headers: { [SEARCHED_SINCE_HEADER]: start } }
   }
 
   #choose(request: Request, wanted: WantedQueries, isNextPage: boolean): Promise<ChosenQueries> {

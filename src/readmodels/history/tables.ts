@@ -315,7 +315,7 @@ export const historyViews = {
       user: text(`(a.details->>'by')`),
       original_user: text(`(a.details->>'originalUser')`),
       started: time('a.at', NEVER_NULL),
-      last_told: time('coalesce(p.at, a.at)', NEVER_NULL),
+      last_progress: time('coalesce(p.at, a.at)', NEVER_NULL),
       ended: time(`(case p.kind when 'ReplayEnded' then p.at end)`),
       outcome: text(`(case p.kind when 'ReplayEnded' then p.details->>'outcome' end)`),
       mode: text(`(a.details->>'mode')`),

@@ -68,6 +68,17 @@ const INDEXED: Partial<Readonly<Record<EqualColumn, number>>> = {
   cluster: 100,
 }
 
+/** Columns with a hash in the indexes `queries_by_…` (`0027_query_figures.sql`). */
+const HASHED: ReadonlySet<EqualColumn> = new Set([
+  'user_name',
+  'source',
+  'app',
+  'resource_group',
+  'error_name',
+  'cluster',
+  'fingerprint',
+])
+
 export interface QueryFilter {
   readonly states?: readonly string[]
   readonly equal?: Partial<Readonly<Record<EqualColumn, string>>>
@@ -117,16 +128,13 @@ export async function readQueries(
   limit: number,
   textCharacters: number,
 ): Promise<QueryListRow[]> {
-  const { wheres, bind, values } = conditions(filter)
+  const { ended, open, bind, values } = await conditions(query, filter)
   const most = bind(textCharacters)
   const texts = ['sql_text', 'error_message'].map((column) => `left(${column}, ${most}::int) as ${column}`)
   const rest = `${orderText(filter.order ?? NEWEST_FIRST)} limit ${bind(limit)}`
-  const part = (ended: string): string =>
-    `(select ${COLUMNS}, ${texts.join(', ')} from queries q where ${[ended, ...wheres].join(' and ')} ${rest})`
-  const rows = await query(
-    `select * from (${part('ended_at is not null')} union all ${part('ended_at is null')}) q ${rest}`,
-    values,
-  )
+  const part = (where: string): string =>
+    `(select ${COLUMNS}, ${texts.join(', ')} from queries q where ${where} ${rest})`
+  const rows = await query(`select * from (${part(ended)} union all ${part(open)}) q ${rest}`, values)
   return rows.map((row) => queryListRow.parse(row))
 }
 
@@ -186,21 +194,41 @@ export async function readStateTotals(
   filter: QueryFilter,
   cost: CostSql | undefined,
 ): Promise<StateTotals[]> {
-  const { values, bind, ...found } = conditions(filter)
-  const where = inBothParts(found)
+  const { ended, open, values, bind } = await conditions(query, filter)
   const columns = totalColumns(cost, bind)
-  const rows = await query(`select array[${columns}] as totals from queries q ${where} group by state`, values)
+  const part = (where: string): string =>
+    `select array[${columns}] as totals from queries q where ${where} group by state`
+  const rows = await query(`${part(ended)} union all ${part(open)}`, values)
   return rows.map(({ totals }) => totalsOf(totals as readonly unknown[]))
+}
+
+/** The number of the newest queries that a search for a short text reads: more would take longer than 300 ms. */
+const SHORT_TEXT_QUERIES = 20_000
+/** The index of texts has groups of three letters or digits. */
+const INDEXED_PART = /[\p{L}\p{N}]{3}/u
+
+/**
+ * The time of creation, ISO UTC, from which a search for the text of a filter reads queries. Undefined if it can read
+ * all: the index has a part of the text, or few queries match the rest of the filter.
+ */
+export async function readSearchStart(query: QueryRows, filter: QueryFilter): Promise<string | undefined> {
+  const { text, cursor: _cursor, order: _order, ...rest } = filter
+  if (text === undefined || INDEXED_PART.test(text)) return undefined
+  const { ended, values, bind } = await conditions(query, rest)
+  const [row] = await query(
+    `select created_at from queries q where ${ended} order by created_at desc, query_id desc
+     offset ${bind(SHORT_TEXT_QUERIES)} limit 1`,
+    values,
+  )
+  return row && queryListRow.shape.created_at.parse(row['created_at'])
 }
 
 /** Only the ids of these queries, newest first. */
 export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit: number): Promise<QueryId[]> {
-  const { bind, values, ...found } = conditions(filter)
-  const where = inBothParts(found)
-  const rows = await query(
-    `select query_id from queries q ${where} order by created_at desc, query_id desc limit ${bind(limit)}`,
-    values,
-  )
+  const { ended, open, bind, values } = await conditions(query, filter)
+  const rest = `order by created_at desc, query_id desc limit ${bind(limit)}`
+  const part = (where: string): string => `(select query_id, created_at from queries q where ${where} ${rest})`
+  const rows = await query(`select query_id from (${part(ended)} union all ${part(open)}) q ${rest}`, values)
   return rows.map((row) => queryOfStream(String(row['query_id'])))
 }
 
@@ -238,26 +266,45 @@ const USERS = `
   union
   select jsonb_array_elements_text(users) from quipu_log.query_periods`
 
+/** Conditions on `queries q`. The indexes for filters have only ended queries. */
 interface Conditions {
-  /** Conditions on `queries q`. */
-  readonly wheres: readonly string[]
-  /** The condition on the text, which is also among `wheres`. */
-  readonly text: string | undefined
+  /** Finds the ended queries. */
+  readonly ended: string
+  /** Finds the open queries. */
+  readonly open: string
   readonly values: unknown[]
   readonly bind: (value: unknown) => string
 }
 
-function conditions(filter: QueryFilter): Conditions {
+async function conditions(query: QueryRows, filter: QueryFilter): Promise<Conditions> {
   const values: unknown[] = []
   const bind = (value: unknown): string => `$${values.push(value)}`
+  const wheres = commonConditions(filter, bind)
+  const open = ['ended_at is null', ...wheres]
+  const ended = ['ended_at is not null', ...wheres]
+  if (filter.group !== undefined) {
+    const member = groupCondition(bind(filter.group))
+    open.push(member)
+    const sets = await readGroupSets(query, filter.group)
+    // Postgres expects that a list contains a value in a thousandth of the rows, but halves its estimate for `coalesce`.
+    ended.push(`jsonb_hash_extended(groups, 0) = any(${bind(sets)}::bigint[]) and coalesce(${member}, false)`)
+  }
+  return { ended: ended.join(' and '), open: open.join(' and '), values, bind }
+}
+
+/** The conditions that are the same for ended and open queries. */
+function commonConditions(filter: QueryFilter, bind: Conditions['bind']): string[] {
   const wheres: string[] = []
+  const isByFigure = filter.order !== undefined && filter.order.by !== 'created'
   if (filter.states) wheres.push(`state = any(${bind(filter.states)})`)
   for (const [column, value] of equalTerms(filter)) {
     const wanted = bind(value)
     const first = INDEXED[column]
-    wheres.push(`${first ? `left(${column}, ${first}) = left(${wanted}, ${first}) and ` : ''}${column} = ${wanted}`)
+    if (isByFigure && HASHED.has(column)) wheres.push(`hashtext(${column}) = hashtext(${wanted})`)
+    if (first) wheres.push(`left(${column}, ${first}) = left(${wanted}, ${first})`)
+    wheres.push(`${column} = ${wanted}`)
   }
-  for (const [column, value] of listTerms(filter)) wheres.push(`${column} @> jsonb_build_array(${bind(value)}::text)`)
+  if (filter.tag !== undefined) wheres.push(`client_tags @> jsonb_build_array(${bind(filter.tag)}::text)`)
   if (filter.table) {
     const { catalog, schema, table } = filter.table
     wheres.push(
@@ -270,25 +317,39 @@ function conditions(filter: QueryFilter): Conditions {
   if (filter.seen) wheres.push(seenQueriesCondition(filter.seen, bind))
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
   if (filter.until !== undefined) wheres.push(`created_at < ${bind(filter.until)}`)
-  const text =
-    filter.text === undefined
-      ? undefined
-      : `left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`
-  if (text !== undefined) wheres.push(text)
+  if (filter.text !== undefined)
+    wheres.push(`left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`)
   if (filter.endedSince !== undefined) wheres.push(`(ended_at is null or ended_at >= ${bind(filter.endedSince)})`)
   if (filter.cursor)
     wheres.push(afterCursor(filter.cursor, filter.order ?? NEWEST_FIRST, (value, type) => `${bind(value)}::${type}`))
   if (filter.ids) wheres.push(`query_id = any(${bind(filter.ids)}::text[])`)
   if (filter.without?.length) wheres.push(`query_id <> all(${bind(filter.without)}::text[])`)
-  return { wheres, text, values, bind }
+  return wheres
 }
 
-/** A `where` over ended and open queries together. The index of texts has only ended queries; there are few others. */
-function inBothParts({ wheres, text }: Pick<Conditions, 'wheres' | 'text'>): string {
-  const halves = `((ended_at is not null and ${text}) or (ended_at is null and ${text}))`
-  const all = wheres.map((one) => (one === text ? halves : one))
-  return all.length > 0 ? `where ${all.join(' and ')}` : ''
+function groupCondition(group: string): string {
+  return `groups @> jsonb_build_array(${group}::text)`
 }
+
+/** The hashes of the lists of groups that have a group. There are about as many different lists as users, or fewer. */
+async function readGroupSets(query: QueryRows, group: string): Promise<string[]> {
+  const rows = await query(GROUP_SETS, [group])
+  return rows.map((row) => String(row['hash']))
+}
+
+/** Each list costs two look-ups in an index, no matter how many queries have it. */
+const GROUP_SETS = `
+  with recursive hashes(hash) as (
+    (select jsonb_hash_extended(groups, 0) from queries where ended_at is not null and groups is not null
+     order by jsonb_hash_extended(groups, 0) limit 1)
+    union all
+    select (select jsonb_hash_extended(groups, 0) from queries
+      where ended_at is not null and groups is not null and jsonb_hash_extended(groups, 0) > hash
+      order by jsonb_hash_extended(groups, 0) limit 1)
+    from hashes where hash is not null)
+  select hash::text as hash from hashes where (
+    select ${groupCondition('$1')} from queries
+    where ended_at is not null and groups is not null and jsonb_hash_extended(groups, 0) = hash limit 1)`
 
 /** A condition on the table `queries` for the queries that a user may see. */
 export function seenQueriesCondition(seen: SeenQueries, bind: (value: string | readonly string[]) => string): string {

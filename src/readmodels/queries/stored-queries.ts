@@ -12,6 +12,7 @@ import {
   listTerms,
   queryListRow,
   readQueries,
+  readSearchStart,
   readStateTotals,
   SEARCHED_CHARACTERS,
   totalColumns,
@@ -35,6 +36,8 @@ export interface StoredQueries {
   list(filter: QueryFilter, limit: number, textCharacters: number): Promise<QueryListRow[]>
   /** The totals of the queries that match a filter, by state. */
   totals(filter: QueryFilter, prices: Prices | undefined): Promise<StateTotals[]>
+  /** As `readSearchStart`. */
+  searchStart(filter: QueryFilter): Promise<string | undefined>
 }
 
 const PAGE = 500
@@ -113,6 +116,7 @@ export function createStoredQueries(read: QueryRows, files: ArchivedFiles): Stor
         totals.push(...chunk.map(totalsOf))
       return totals
     },
+    searchStart: (filter) => readSearchStart(read, filter),
   }
 }
 

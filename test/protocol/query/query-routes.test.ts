@@ -368,6 +368,25 @@ describe('GET /v1/query', () => {
     expect((await get('/v1/query/totals?table=nation')).status).toBe(400)
   })
 
+  it.each(['/v1/query', '/v1/query/totals'])(
+    'searches %s for a short text in the newest queries, and says so',
+    async (path) => {
+      const stored = storedIn((text, values) => bed.query(text, [...values]))
+      const since = new Date(Date.now() - 60_000).toISOString()
+      await start({ stored: { ...stored, searchStart: async ({ text }) => (text === 'zq' ? since : undefined) } })
+      await store(testQueryId(41), { startMillis: Date.now() - 3_600_000, sql: 'SELECT zq' })
+      await storedNow(42, { sql: 'SELECT zq' })
+      await runner.barrier(60_000)
+      const found = async (parameters: string) => {
+        const { body, headers } = await get(`${path}?${parameters}`)
+        return { queries: body.queries ?? body.length, since: headers.get('x-engine-searched-since') }
+      }
+      expect(await found('q=zq')).toEqual({ queries: 1, since })
+      expect(await found('q=select%20zq')).toEqual({ queries: 2, since: null })
+      expect(await found('q=zq&since=2100-01-01T00:00:00Z')).toEqual({ queries: 0, since: null })
+    },
+  )
+
   it('lists open and recently ended queries, newest first, and prefers memory to the tables', async () => {
     await start()
     const old = testQueryId(10)

@@ -111,6 +111,15 @@ export const asOf = query('asOf', 'The state after an event of the query (its se
 
 export const stale = { 'X-Engine-Stale': header('How many milliseconds the answer may be behind', countSchema) }
 
+/** Headers of lists of queries and their totals. */
+export const staleSearch = {
+  ...stale,
+  'X-Engine-Searched-Since': header(
+    'Present if only the newest queries were searched for `q`: those created at or after this time',
+    { type: 'string', format: 'date-time' },
+  ),
+}
+
 /** Parameters that choose a part of the events of a stream. */
 export const eventPage = [
   query('after', 'Sequence after which the answer begins', countSchema),

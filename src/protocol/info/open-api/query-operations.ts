@@ -13,7 +13,7 @@ import {
   uncertain,
   sequence,
   asOf,
-  stale,
+  staleSearch,
   eventPage,
   cloudEvents,
 } from './document-parts.ts'
@@ -39,7 +39,10 @@ const ofQueries = [
   query('table', 'Table that the query reads or writes: `catalog.schema.table`, a name with a dot in double quotes'),
   query('since', 'Only queries that were created at or after this time, ISO 8601', moment),
   query('until', 'Only queries that were created before this time, ISO 8601', moment),
-  query('q', 'Part of the first 4,096 characters of the text; upper and lower case are equal'),
+  query(
+    'q',
+    'Part of the first 4,096 characters of the text; upper and lower case are equal. Without three letters or digits in a row, only the newest 20,000 queries that match the other filters are searched',
+  ),
 ]
 
 const notAllowed = problemOf('The user may not see or change this query')
@@ -79,7 +82,7 @@ export const queryOperations = {
         query('cursor', 'Cursor from the header Link of the page before'),
       ],
       responses: {
-        200: json('Queries', arrayOf('QueryListItem'), undefined, stale),
+        200: json('Queries', arrayOf('QueryListItem'), undefined, staleSearch),
         400: problemOf('A parameter is invalid'),
         503: problemOf('The history cannot be read'),
       },
@@ -90,7 +93,7 @@ export const queryOperations = {
       summary: 'Totals of the queries that GET /v1/query lists with the same filters, together and by state',
       parameters: ofQueries,
       responses: {
-        200: json('Totals', ref('TotalsInfo'), undefined, stale),
+        200: json('Totals', ref('TotalsInfo'), undefined, staleSearch),
         400: problemOf('A parameter is invalid'),
         503: problemOf('The history cannot be read'),
       },
