@@ -109,7 +109,7 @@ export const sequence = {
 
 export const asOf = query('asOf', 'The state after an event of the query (its sequence), or at an ISO 8601 time')
 
-export const stale = { 'X-Engine-Stale': header('How many milliseconds the answer may be behind', countSchema) }
+const stale = { 'X-Engine-Stale': header('How many milliseconds the answer may be behind', countSchema) }
 
 /** Headers of lists of queries and their totals. */
 export const staleSearch = {
