@@ -14,7 +14,7 @@ try {
   const page = await browser.newPage({ viewport: { width: 1100, height: 960 }, timezoneId: 'UTC' })
   await page.goto(`${server.base}/ui`)
   await page.getByRole('link', { name: listed[0].queryId }).waitFor()
-  await page.screenshot({ path: `${pictures}ui-queries.png`, clip: { x: 0, y: 0, width: 1100, height: 400 } })
+  await page.screenshot({ path: `${pictures}ui-queries.png`, clip: { x: 0, y: 0, width: 1100, height: 560 } })
   await page.goto(`${server.base}/ui/query/${listed[0].queryId}?asOf=5`)
   await page.getByText('As of event 5').waitFor()
   await page.screenshot({ path: `${pictures}ui-query.png`, clip: { x: 0, y: 0, width: 1100, height: 640 } })
@@ -33,10 +33,17 @@ FROM tpch.tiny.nation n JOIN tpch.tiny.region r ON n.regionkey = r.regionkey
 GROUP BY r.name ORDER BY region`)
   await editor.press('Control+Enter')
   await page.getByRole('cell', { name: 'MIDDLE EAST' }).waitFor()
+  await editor.press('Escape')
+  await page.getByRole('row', { name: /GROUP BY r.name/ }).waitFor()
   await page.screenshot({ path: `${pictures}ui-sql.png`, clip: { x: 0, y: 0, width: 1100, height: 720 } })
   await page.goto(`${server.base}/ui/cluster`)
   await page.getByText('writes the event log').waitFor()
-  await page.screenshot({ path: `${pictures}ui-cluster.png`, clip: { x: 0, y: 0, width: 1100, height: 420 } })
+  await page.getByRole('img', { name: 'CPU over the last minutes' }).waitFor()
+  for (let n = 0; n < 4; n++) {
+    await client.rows(joined)
+    await page.waitForTimeout(5000)
+  }
+  await page.screenshot({ path: `${pictures}ui-cluster.png`, clip: { x: 0, y: 0, width: 1100, height: 560 } })
   client.close()
 } finally {
   await browser.close()

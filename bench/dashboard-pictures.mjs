@@ -2,10 +2,19 @@
 // cancelled and slow statements, with a worker and a coordinator killed on the way; every expression is evaluated by a
 // real Prometheus, every table by the read models. No Grafana is needed, so these are drawings of its panels' data.
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import pg from 'pg'
 import { embeddedConnection } from './embedded-connection.mjs'
 import { createClient, startServer } from './quipu-server.mjs'
@@ -17,7 +26,17 @@ if (!program) throw new Error('No Prometheus (apt-get install prometheus)')
 
 const PALETTE = ['#73bf69', '#f2cc0c', '#5794f2', '#ff9830', '#f2495c', '#b877d9', '#8ab8ff', '#ca95e5']
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))
-const server = await startServer()
+const prices = join(mkdtempSync(join(tmpdir(), 'quipu-prices-')), 'prices.json')
+writeFileSync(
+  prices,
+  JSON.stringify({
+    currency: 'EUR',
+    periods: [{ from: '2026-01-01T00:00:00Z', cpuSecond: 0.00002, terabyteScanned: 4.5 }],
+  }),
+  { mode: 0o644 },
+)
+chmodSync(dirname(prices), 0o711)
+const server = await startServer({ env: { QUIPU_PRICES_FILE: prices } })
 const nodes = await (async () => {
   for (;;) {
     const found = await (await fetch(`${server.base}/v1/node`)).json()
@@ -40,6 +59,7 @@ for (const file of readdirSync(join(root, 'dashboards/json'))) {
 await database.end()
 await prometheus.stop()
 await server.stop()
+rmSync(dirname(prices), { recursive: true, force: true })
 
 async function startPrometheus() {
   const folder = mkdtempSync(join(tmpdir(), 'quipu-pictures-'))
@@ -97,11 +117,16 @@ async function load() {
     'SELECT 1 / (nationkey - 3) FROM nation',
     'SELECT returnflag, approx_percentile(extendedprice, 0.5) FROM lineitem GROUP BY 1 ORDER BY 1',
   ]
-  const client = createClient(server.base)
+  const clients = [
+    ['ana', 'dbt'],
+    ['ben', 'Metabase'],
+    ['bench', 'bench'],
+  ].map(([user, source]) => createClient(server.base, { user, source }))
+  const [client] = clients
   const stop = Date.now() + SECONDS * 1000
   const workers = Array.from({ length: 6 }, async (_, index) => {
     for (let turn = index; Date.now() < stop; turn++) {
-      await client.rows(statements[turn % statements.length]).catch(() => {})
+      await clients[turn % clients.length].rows(statements[turn % statements.length]).catch(() => {})
       await sleep(50 + 40 * Math.sin(turn / 40) + 100 * (index % 3))
     }
   })
@@ -119,7 +144,7 @@ async function load() {
   })()
   await Promise.all([...workers, faults])
   await sleep(4000)
-  client.close()
+  for (const one of clients) one.close()
 
   async function cancelOne() {
     const { body } = await client.send('POST', '/v1/statement', 'SELECT count(*) FROM lineitem a, lineitem b')
@@ -199,8 +224,8 @@ async function tableOf(panel, box) {
   const { rows, fields } = await database.query(sql)
   const width = box.w / fields.length
   const cut = (value) => {
-    const text = value === null ? '' : value instanceof Date ? value.toISOString().slice(0, 19) : String(value)
-    const room = Math.floor(width / 5.6) - 1
+    const text = value === null ? '' : value instanceof Date ? value.toISOString().slice(0, 19) : String(rounded(value))
+    const room = Math.floor(width / 6.4) - 1
     return text.length > room ? `${text.slice(0, room - 1)}…` : text
   }
   const line = (values, y, style) =>
@@ -249,6 +274,10 @@ function shown(value, unit) {
     default:
       return scaled(['', ' k', ' M', ' G'], 1000)
   }
+}
+
+function rounded(value) {
+  return typeof value === 'number' ? Number(value.toPrecision(4)) : value
 }
 
 function escaped(text) {

@@ -46,11 +46,11 @@ export async function startServer({ catalogs = {}, env = {}, workers = 1, progra
 }
 
 /** A client on one keep-alive agent that reads answers whole. */
-export function createClient(base, { catalog = 'tpch', schema = 'tiny', source = 'bench' } = {}) {
+export function createClient(base, { catalog = 'tpch', schema = 'tiny', source = 'bench', user = 'bench' } = {}) {
   const agent = new Agent({ keepAlive: true, maxSockets: 256 })
   const { hostname, port } = new URL(base)
   const headers = {
-    'x-trino-user': 'bench',
+    'x-trino-user': user,
     'x-trino-catalog': catalog,
     'x-trino-schema': schema,
     'x-trino-source': source,

@@ -153,6 +153,7 @@ describe.runIf(hasChromium('nobody works with the console'))(
         await run(page, 'SELECT 1,\n  nmae FROM tpch.tiny.nation')
         await page.getByText('COLUMN_NOT_FOUND').waitFor()
         expect(await page.locator('.cm-error-place').textContent()).toBe('nmae')
+        await page.getByRole('table', { name: 'My statements' }).getByText('nmae').first().waitFor()
         await editor(page).fill('SELECT count(*) FROM tpch.tiny.orders')
         await page.getByRole('button', { name: 'Explain' }).click()
         await page.getByRole('region', { name: 'Plan of the statement' }).getByText('Aggregate').waitFor()

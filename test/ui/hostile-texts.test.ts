@@ -184,7 +184,7 @@ function hostileQueryBody() {
 function hostileNode(text: string) {
   return {
     uri: text,
-    nodeId: text,
+    nodeId: text.slice(0, 64),
     age: '5.00m',
     recentRequests: 1,
     recentFailures: 0,

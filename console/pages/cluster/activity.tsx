@@ -48,7 +48,7 @@ export function Activity() {
           name="CPU"
           explanation={EXPLANATIONS.cpuRate}
           samples={rates(counted, ({ cpuSeconds }) => cpuSeconds)}
-          shown={(value) => `${value.toFixed(1)} cores`}
+          shown={(value) => `${value.toFixed(2)} cores`}
         />
         <Sparkline
           name="Open"

@@ -13,6 +13,7 @@ const columns: readonly Column<NodeInfo>[] = [
     id: 'node',
     title: 'Node',
     value: (node) => node.nodeId,
+    cell: (node) => <span className="id">{node.nodeId}</span>,
   },
   stateColumn({ id: 'state', title: 'State', of: (node) => node.state }),
   { id: 'address', title: 'Address', value: (node) => node.uri },

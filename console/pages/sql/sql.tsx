@@ -1,6 +1,6 @@
 import { Button, Group, Tabs, Title } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useMemo, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import { csv, json, type RowsFormat } from '../../api/statement/formats.ts'
 import { createMetadata } from '../../api/statement/metadata.ts'
 import { EMPTY_SESSION } from '../../api/statement/session.ts'
@@ -30,6 +30,10 @@ export function SqlPage() {
   const selected = useRef('')
   const [ran, setRan] = useState('')
   const { run, start, cancel, more } = useStatementRun(setSession)
+  useEffect(() => {
+    // The list of the user's statements has the new one.
+    if (run.queryId !== undefined) void client.invalidateQueries({ queryKey: ['queries'] })
+  }, [client, run.queryId, run.phase])
   const saving = useRef(new AbortController())
   const explaining = useMutation({
     mutationFn: () => explainedPlan(chosen(), session, new AbortController().signal),
