@@ -186,7 +186,8 @@ function handleOf(cluster: Cluster): TestPostgres {
     url: (database = 'postgres') => urlOf(cluster, database),
     async createDatabase(template) {
       const name = `test_${randomBytes(6).toString('hex')}`
-      await admin(`create database ${name} ${template ? `template ${template}` : ''}`)
+      // Files are copied in a third of the time of the default, which logs every page.
+      await admin(`create database ${name} ${template ? `template ${template} strategy file_copy` : ''}`)
       return { url: urlOf(cluster, name), drop: () => admin(`drop database if exists ${name} with (force)`) }
     },
     async kill(signal) {
