@@ -8,7 +8,8 @@ import { startPageHousekeeping } from './postgres/partitions.ts'
 import { PatientPool } from './postgres/patient-pool.ts'
 import { ProjectedStreams, type ProjectedStreamsOptions } from './postgres/projected-streams.ts'
 import { PostgresResultPages } from './postgres/postgres-result-pages.ts'
-import { DEFAULT_TOPIC, KafkaRecordStore, type KafkaOptions } from './kafka/kafka-record-store.ts'
+import { KafkaRecordStore } from './kafka/kafka-record-store.ts'
+import { DEFAULT_TOPIC, type KafkaOptions } from './kafka/kafka-options.ts'
 
 export interface KafkaEventLogOptions extends KafkaOptions {
   /** The database with the projection `query_events`; it must be migrated. */

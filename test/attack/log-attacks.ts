@@ -1,5 +1,5 @@
 import kafkajs from 'kafkajs'
-import { pagesTopicOf } from '../../src/events/kafka/kafka-record-store.ts'
+import { pagesTopicOf } from '../../src/events/kafka/kafka-options.ts'
 import { Fault, type AttackFamily, type CaseContext } from './attack-case.ts'
 import type { AttackBed } from './bed.ts'
 import { runStatement, sessionHeaders } from './statement.ts'

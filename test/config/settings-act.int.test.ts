@@ -1749,7 +1749,7 @@ const acts: Record<SettingName, Act> = {
 
 /** The authentication of requests by a coordinator with these flags. */
 function accessBy(flags: readonly string[], loggedIn: (user: string) => void = () => {}) {
-  const door = wireAccess({ config: loadConfig(flags, {}), secret: SECRET }).door({
+  const door = wireAccess({ config: loadConfig(flags, {}), secret: SECRET }).entry({
     authenticationFailed: () => {},
     accessDenied: () => {},
     loggedIn: ({ user }) => loggedIn(user),

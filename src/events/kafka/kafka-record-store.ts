@@ -1,8 +1,5 @@
+import kafkajs, { type Kafka, type Producer } from 'kafkajs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
-import type { ConnectionOptions } from 'node:tls'
-import { z } from 'zod'
-import { parseJson } from '../../shared/parse-json.ts'
 import type { ArchivedEvent, ArchivedRecords } from '../archive/archived-records.ts'
 import { readArchived } from '../archive/read-archived.ts'
 import {
@@ -16,9 +13,8 @@ import {
   type Checkpoint,
   type Recorded,
 } from '../event-log.ts'
-import { keyNameInText, keyNameOf, readEnvelope, toRecorded } from '../envelope.ts'
+import { keyNameInText, keyNameOf, toRecorded } from '../envelope.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
-import { SYSTEM_STREAM } from '../folded-event-log.ts'
 import { LogReader } from '../log-reader.ts'
 import type {
   Drop,
@@ -39,36 +35,14 @@ import { PatientProducer, SlowAnswer } from './patient-producer.ts'
 import type { KafkaRequest, KeyStore, KafkaStreamReader } from './ports.ts'
 import { TopicStart, type BegunTopic, type LogArchives } from './topic-start.ts'
 import { ensureTopics } from './topic.ts'
+import { continuedFrom, type LogBefore } from './log-before.ts'
+import { pagesTopicOf, DEFAULT_TOPIC, type KafkaOptions } from './kafka-options.ts'
 
-export interface KafkaOptions {
-  readonly brokers: readonly string[]
-  /** @default 'quipu.events.v1' */
-  readonly topic?: string
-  /** Fixed when the log begins. One partition is enough for one writer, and gives a total order. @default 1 */
-  readonly partitions?: number
-  /** @default the number of brokers, 3 at most */
-  readonly replication?: number
-  readonly ssl?: boolean | ConnectionOptions
-  readonly sasl?: SASLOptions
-  /** Where small result pages are stored. Absent when this process only reads events. */
-  readonly pages?: {
-    /** @default that of `pagesTopicOf` */
-    readonly topic?: string
-    /** Encrypts the pages; 32 bytes. */
-    readonly key: Buffer
-  }
-  /** Makes the connections; tests use it to disturb them. */
-  readonly socketFactory?: ISocketFactory
-  /** Called for each page that could not be stored at the first attempt. */
-  readonly onTrouble?: ((error: Error) => void) | undefined
-  /** Called for each request that writes or reads back; not for long polls, which wait for news. */
-  readonly onRequest?: (request: KafkaRequest) => void
-}
-
-export const DEFAULT_TOPIC = 'quipu.events.v1'
 const CONNECT_TIMEOUT_MS = 1500
+
 /** After this time an answer counts as unknown; the records are searched, or sent again. */
 const REQUEST_TIMEOUT_MS = 3000
+
 const LONG_POLL_MS = 500
 
 /** Records of one Kafka topic. Offsets are dense: no compaction, no transactions. */
@@ -504,27 +478,9 @@ export class KafkaRecordStore implements RecordStore {
 }
 
 const NO_EVENTS: StreamHead = { sequence: 0, hash: '' }
+
 /** Records at a log's beginning that are searched for the event that names the earlier log. */
 const FIRST_RECORDS = 100
-
-/** The log that this one continues, and its newest epoch. */
-interface LogBefore {
-  readonly logId: string
-  readonly epoch: number
-  readonly archive: ArchivedRecords
-}
-
-/** The fields of LogContinued that a store needs. */
-const continuedSchema = z.object({ logId: z.string(), epoch: z.number().int() })
-
-function continuedFrom(records: readonly StoredRecord[]): z.infer<typeof continuedSchema> | undefined {
-  for (const { header, stream, text } of records) {
-    const envelope = header?.kind === 'event' && stream === SYSTEM_STREAM ? readEnvelope(text) : undefined
-    if (envelope?.type === 'LogContinued' && envelope.enc === 'none')
-      return continuedSchema.safeParse(parseJson(envelope.data)).data
-  }
-  return undefined
-}
 
 /** The newest records at the log's end that are searched for a later epoch. */
 const RECORDS_LOOKED_AT = 50n
@@ -536,11 +492,6 @@ function leftBefore(begun: BegunTopic | undefined, partition: number, offset: bi
 
 function offsetsOf({ at }: BegunTopic): readonly bigint[] {
   return at.map(({ offset }) => offset)
-}
-
-/** The topic of result pages that belongs to a topic of events. */
-export function pagesTopicOf(eventsTopic: string): string {
-  return eventsTopic === DEFAULT_TOPIC ? 'quipu.result-pages' : `${eventsTopic}.result-pages`
 }
 
 /** Not idempotent: kafkajs's idempotent producer acknowledges records that it never writes. */

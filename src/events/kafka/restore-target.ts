@@ -4,7 +4,7 @@ import type { RestoreTarget } from '../archive/restore-log.ts'
 import { LogUnavailable, MisconfiguredLog } from '../event-log.ts'
 import { formatHeader } from '../fold.ts'
 import type { RecordStore, StoredRecord } from '../record-store.ts'
-import { DEFAULT_TOPIC, type KafkaOptions } from './kafka-record-store.ts'
+import { DEFAULT_TOPIC, type KafkaOptions } from './kafka-options.ts'
 
 const MAX_SENT_BYTES = 8 << 20
 

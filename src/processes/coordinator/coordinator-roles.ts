@@ -22,7 +22,7 @@ export interface RolesDeps {
   readonly life: ChildLife
   readonly base: CoordinatorBase
   readonly watching: Watching
-  readonly door: HttpEntry
+  readonly entry: HttpEntry
   /** Once aborted, this process claims nothing any more. */
   readonly stopping: AbortController
 }
@@ -43,7 +43,7 @@ export interface RolesDeps {
  * @returns once it serves, in either role
  */
 export async function startRoles(parts: RolesDeps, won: ClaimResult | undefined): Promise<CoordinatorPhase> {
-  const { life, base, watching, door, stopping } = parts
+  const { life, base, watching, entry, stopping } = parts
   const { epochs, liveness } = watching
   const { logger } = base.telemetry
   const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
@@ -71,8 +71,8 @@ export async function startRoles(parts: RolesDeps, won: ClaimResult | undefined)
     logger.bind({ epoch: undefined })
     const listener = follow(writing?.announced() ?? [])
     listener.catch(life.fail)
-    door.open((request, response) => void listener.then((serve) => response.destroyed || serve(request, response)))
-    void listener.then((serve) => (stopping.signal.aborted ? undefined : door.open(serve)))
+    entry.open((request, response) => void listener.then((serve) => response.destroyed || serve(request, response)))
+    void listener.then((serve) => (stopping.signal.aborted ? undefined : entry.open(serve)))
   }
 
   async function write({ databaseThere, ...claim }: ClaimResult): Promise<void> {
@@ -82,7 +82,7 @@ export async function startRoles(parts: RolesDeps, won: ClaimResult | undefined)
       base: { ...base, databaseThere },
       ...claim,
       announced: before?.announced() ?? [],
-      door,
+      entry,
       counted,
       standAside,
     })
@@ -105,7 +105,7 @@ export async function startRoles(parts: RolesDeps, won: ClaimResult | undefined)
   }
 
   if (won) await write(won)
-  else door.open(await follow([]))
+  else entry.open(await follow([]))
   const lives = live()
   lives.catch((error: unknown) => life.fail(error))
   return {

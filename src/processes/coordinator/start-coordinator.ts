@@ -36,20 +36,20 @@ import type { CoordinatorPhase, HttpEntry } from './wire-writer.ts'
 export async function startCoordinator(
   life: ChildLife,
   info: () => Record<string, unknown>,
-  door: HttpEntry,
+  entry: HttpEntry,
 ): Promise<CoordinatorPhase> {
   const needs = createStartNeeds(life.config.kafkaBrokers.length === 0)
   const { config } = life
   const secret = loadClusterSecret(resolve(config.dataDir), config.sharedSecret)
   const access = wireAccess({ config, secret, files: life.files })
-  const served = life.successor || life.follow ? servedMeanwhile(wireStarting(life, needs, access, info), door) : door
+  const served = life.successor || life.follow ? servedMeanwhile(wireStarting(life, needs, access, info), entry) : entry
   const base = await wireBase(life, needs, access)
   const reportCertificate = certificateTelemetry(base.telemetry.logger, base.telemetry.meters)
-  door.onCertificate((news) => {
+  entry.onCertificate((news) => {
     reportCertificate(news)
     access.certificate(news)
   })
-  door.onRefusedConnection((reason) => base.telemetry.meters().count('httpRefusals', { reason }))
+  entry.onRefusedConnection((reason) => base.telemetry.meters().count('httpRefusals', { reason }))
   const watching = await watchWriter(life, base)
   const { epochs, liveness } = watching
   const stopping = new AbortController()
@@ -63,17 +63,17 @@ export async function startCoordinator(
     won = await claimLog(base, liveness, stopping.signal)
     if (!won && !life.follow) throw new ExitError(exitCodes.fenced, 'Another coordinator claimed the event log first')
   }
-  return startRoles({ life, base, watching, door: served, stopping }, won)
+  return startRoles({ life, base, watching, entry: served, stopping }, won)
 }
 
 /** Lets a server answer clients until the parts are there. A start that may wait is a pause for clients. */
-function servedMeanwhile(starting: StartingServer, door: HttpEntry): HttpEntry {
-  door.open(starting.listener)
+function servedMeanwhile(starting: StartingServer, entry: HttpEntry): HttpEntry {
+  entry.open(starting.listener)
   return {
-    ...door,
+    ...entry,
     open(listener) {
       starting.handOver(listener)
-      door.open(listener)
+      entry.open(listener)
     },
   }
 }

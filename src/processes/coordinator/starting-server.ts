@@ -179,7 +179,7 @@ export function wireStarting(
 ): StartingServer {
   const { config } = life
   const secret = loadClusterSecret(resolve(config.dataDir), config.sharedSecret)
-  const door = access.door({ authenticationFailed: () => {}, accessDenied: () => {}, loggedIn: () => {} })
+  const entry = access.entry({ authenticationFailed: () => {}, accessDenied: () => {}, loggedIn: () => {} })
   return createStartingServer({
     clock: systemClock,
     needs,
@@ -188,8 +188,8 @@ export function wireStarting(
     uris: createStatementUris(secret),
     lastKnown: lastKnownOf((text, values) => needs.read(text, values)),
     policy: browserPolicyOf(config),
-    access: door,
-    checkResults: createCheckResults(access.configured, door.actsAs, door.authorize),
+    access: entry,
+    checkResults: createCheckResults(access.configured, entry.actsAs, entry.authorize),
     waits: config.timeouts,
     onError: (error) => process.stderr.write(`${reportedErrorText(error)}\n`),
   })

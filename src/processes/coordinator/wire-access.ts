@@ -88,7 +88,7 @@ export interface Access {
   /** Reports news of this process's TLS certificate. */
   certificate(news: CertificateNews): void
   /** @param refusals where this role of the process reports refusals and log-ins */
-  door(
+  entry(
     refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>,
     elsewhere?: FailuresElsewhere,
   ): AccessEntry
@@ -198,7 +198,7 @@ export function wireAccess({ config, secret, files }: AccessDeps): Access {
       sources.logBroken()
       if (properties) logIdle(properties.value, telemetry)
     },
-    door: (refusals, elsewhere) => entryFor(entryDeps, refusals, elsewhere),
+    entry: (refusals, elsewhere) => entryFor(entryDeps, refusals, elsewhere),
     takeReport(report, refusals) {
       for (const { sighting, count } of report.sightings) {
         if (sighting.type === 'LoggedIn') names.add(sighting.data.principal)
@@ -236,7 +236,7 @@ interface EntryDeps {
 
 function entryFor(
   deps: EntryDeps,
-  refusals: Parameters<Access['door']>[0],
+  refusals: Parameters<Access['entry']>[0],
   elsewhere: FailuresElsewhere | undefined,
 ): AccessEntry {
   const { config, failures, names, meters, bearer, logIns, groupsOf, passwords, passwordMarkOf } = deps
@@ -277,7 +277,7 @@ function entryFor(
     ownerOf: limitOwners(configured),
     logIns: logIns && {
       ...logIns.deps,
-      door: {
+      entry: {
         byPassword: byPasswordAt(authenticate, passwords, passwordMarkOf),
         admit: (verified, request) => authenticate.verified(verified, 'oauth2', request),
       },

@@ -62,7 +62,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerDeps): Promis
     mergeFailures: base.access.mergeFailures,
   })
   const { refusals } = sightings
-  const access = base.access.door(refusals, sightings.failures)
+  const access = base.access.entry(refusals, sightings.failures)
   const relay = relayOf(parts, access, () => own)
   const { logId } = await log.tip()
   const introduction = startFollowerIntroduction({

@@ -25,7 +25,7 @@ import { nodeCode } from '../../shared/node-error.ts'
 export interface WiredLogIns {
   /** Authenticators of users who logged in before, by their session tokens. */
   readonly sessions: readonly Authenticator[]
-  readonly deps: Omit<LogInDeps, 'door' | 'onError'>
+  readonly deps: Omit<LogInDeps, 'entry' | 'onError'>
   /** Gives the database, which is there or will be. */
   open(ask: QueryRows): void
   /** Answers waiting programs that they must come again, to the next coordinator. */

@@ -64,7 +64,7 @@ export interface WiredResources {
 
 export function wireResources(parts: ResourcesDeps): WiredResources {
   const { base, appBase, epoch, auditing } = parts
-  const access = base.access.door(auditing.refusals)
+  const access = base.access.entry(auditing.refusals)
   const app = createLazyApp({ base: appBase, role: writerRole(parts), access })
   const relay = createRelayVerifier(deriveKey(base.secret, 'relay'), epoch, steadyWall(clock))
   return {

@@ -73,7 +73,7 @@ export interface WriterDeps {
   readonly counted: CountedBefore
   /** Workers that announced themselves before. */
   readonly announced: readonly Announcement[]
-  readonly door: HttpEntry
+  readonly entry: HttpEntry
 }
 
 /** A coordinator that writes the log. */
@@ -97,7 +97,7 @@ const DISBELIEVED =
 export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator> {
   const { log: ofEpoch, end: endEpoch } = logOfEpoch(given.base.log)
   const parts = { ...given, base: { ...given.base, log: ofEpoch } }
-  const { life, base, projection, claimed, door } = parts
+  const { life, base, projection, claimed, entry } = parts
   const over = new AbortController()
   let lose = (): void => {}
   const lost = new Promise<void>((resolve) => (lose = resolve))
@@ -154,7 +154,7 @@ export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator>
     auditing,
   })
   const reservation = queries.groups.reserve()
-  door.open(listener)
+  entry.open(listener)
   app.load()
   const recovery = wireRecovery({
     base,
@@ -178,30 +178,24 @@ export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator>
       'Unfinished acts of the previous coordinator could not be read',
     ),
   )
-  const gauges = {
-    base,
-    epoch,
-    ready,
-    projection,
-    registry,
-    workers: workers.workers,
-    clusters,
-    groups: queries.groups,
-    counted: parts.counted,
-  }
-  const meters = loadMeters(parts, gauges, publishing, over.signal)
-  const past = { base, caughtUp: () => caughtUp, before: epoch }
-  telemetry
-    .load(meters.observe, base.databaseThere ? pastCounters(past) : undefined)
-    .then(async () => {
-      if (life.deadWriter === undefined) return
-      // The queries that ended last are projected last.
-      await caughtUp
-      await sendLastSpans(history, base.ownRead, telemetry.spans(), claimedAt)
-    })
-    .catch((error: unknown) =>
-      telemetry.logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'),
-    )
+  const meters = loadMeters(parts, {
+    gauges: {
+      base,
+      epoch,
+      ready,
+      projection,
+      registry,
+      workers: workers.workers,
+      clusters,
+      groups: queries.groups,
+      counted: parts.counted,
+    },
+    publishing,
+    history,
+    caughtUp,
+    claimedAt,
+    over: over.signal,
+  })
   telemetry.logger.info(
     'ready',
     { epoch, milliseconds: Math.round(clock.monotonicMs() - base.startedAt) },
@@ -299,24 +293,42 @@ function tenureOf(
   })
 }
 
-/** The meters of a writer. Nothing is observed after `over`. */
-function loadMeters(
-  { life, counted }: WriterDeps,
-  gauges: Parameters<typeof observeWriter>[0],
-  publishing: RecordDuties['publishing'],
-  over: AbortSignal,
-): { readonly observe: (all: Meters) => void; readonly end: () => void } {
+interface MetersDeps {
+  readonly gauges: Parameters<typeof observeWriter>[0]
+  readonly publishing: RecordDuties['publishing']
+  readonly history: StreamReader
+  readonly caughtUp: Promise<void>
+  /** When the log was claimed, ISO. */
+  readonly claimedAt: string
+  /** Nothing is observed any more once this aborts. */
+  readonly over: AbortSignal
+}
+
+/** Loads the meters of a writer, and sends the last spans of a writer that died. */
+function loadMeters({ life, base, claimed, counted }: WriterDeps, deps: MetersDeps): { readonly end: () => void } {
+  const { telemetry } = base
+  const { gauges, publishing, history, caughtUp, claimedAt, over } = deps
   let meters: MetersOfRole | undefined
-  return {
-    observe(all) {
-      if (over.aborted) return
-      meters = metersOfRole(all)
-      observeWriter(gauges, meters.meters)
-      meters.meters.onScrape(createRestartMeter(life, all, counted.restarts))
-      publishing.observe(meters.meters)
-    },
-    end: () => meters?.end(),
+  const observe = (all: Meters): void => {
+    if (over.aborted) return
+    meters = metersOfRole(all)
+    observeWriter(gauges, meters.meters)
+    meters.meters.onScrape(createRestartMeter(life, all, counted.restarts))
+    publishing.observe(meters.meters)
   }
+  const past = { base, caughtUp: () => caughtUp, before: claimed.epoch }
+  telemetry
+    .load(observe, base.databaseThere ? pastCounters(past) : undefined)
+    .then(async () => {
+      if (life.deadWriter === undefined) return
+      // The queries that ended last are projected last.
+      await caughtUp
+      await sendLastSpans(history, base.ownRead, telemetry.spans(), claimedAt)
+    })
+    .catch((error: unknown) =>
+      telemetry.logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'),
+    )
+  return { end: () => meters?.end() }
 }
 
 /** The parts of a writer that end in a fixed order. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { SASLOptions } from 'kafkajs'
 import { usesKafkaTls, usesPublicKafkaTls, type Config } from '../../config/load-config.ts'
-import type { KafkaOptions } from '../../events/kafka/kafka-record-store.ts'
+import type { KafkaOptions } from '../../events/kafka/kafka-options.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { nodeCode } from '../../shared/node-error.ts'

@@ -57,7 +57,7 @@ const LEAVE_LOOK_MS = 1_000
 export async function wireWorker(
   life: ChildLife,
   url: string,
-  door: Pick<GatedServer, 'onRefusedConnection' | 'onCertificate'>,
+  entry: Pick<GatedServer, 'onRefusedConnection' | 'onCertificate'>,
 ): Promise<WiredWorker> {
   const { config } = life
   const { timeouts, limits } = config
@@ -68,8 +68,8 @@ export async function wireWorker(
   const nodeId = nodeIdOf(dataDir)
   const telemetry = createProcessTelemetry(config, 'worker', nodeId)
   const { logger } = telemetry
-  door.onCertificate(certificateTelemetry(logger, telemetry.meters))
-  door.onRefusedConnection((reason) => telemetry.meters().count('httpRefusals', { reason }))
+  entry.onCertificate(certificateTelemetry(logger, telemetry.meters))
+  entry.onRefusedConnection((reason) => telemetry.meters().count('httpRefusals', { reason }))
   const onEvent = onWorkerEvent(telemetry, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
   const { catalogs, engines, engineUse } = wireEngines(life, dataDir, telemetry)
   const tasks = taskManagerOf(config, { engines, catalogs, secret, onEvent })

@@ -57,7 +57,7 @@ export interface LogInEntry {
 
 export interface LogInDeps {
   readonly methods: LogInMethods
-  readonly door: LogInEntry
+  readonly entry: LogInEntry
   readonly addresses: LogInAddresses
   readonly tokens: SessionTokens
   /** @throws HttpProblem 503 before the database was reached */
@@ -198,7 +198,7 @@ async function comeBack(deps: LogInDeps, request: IncomingMessage, response: exp
     throw new HttpProblem(400, 'This log-in was started in another browser, has already ended, or took too long')
   try {
     const known = await requireProvider(deps).finish(query, secrets.checks satisfies LogInChecks)
-    const { name, user } = deps.door.admit(known.verified, request)
+    const { name, user } = deps.entry.admit(known.verified, request)
     const holder: SessionHolder = { name, user, groups: known.verified.groups, method: 'oauth2' }
     if (secrets.to === undefined) await giveProgram(deps, found.id, holder, known, response)
     else enterPage(deps, holder, secrets.to, response)
@@ -254,7 +254,7 @@ async function logInByPassword(deps: LogInDeps, request: express.Request, respon
   const to = onwardPath(form.get('to'))
   const user = form.get('user') ?? ''
   try {
-    enterPage(deps, await deps.door.byPassword(user, form.get('password') ?? '', request), to, response)
+    enterPage(deps, await deps.entry.byPassword(user, form.get('password') ?? '', request), to, response)
   } catch (error) {
     const problem = toProblem(error)
     if (problem.status !== 401) throw error
@@ -302,10 +302,10 @@ function renewedBy(
   request: express.Request,
   response: express.Response,
 ): Promise<LogInAnswer | undefined> {
-  const { door, store, waits } = deps
+  const { entry, store, waits } = deps
   const provider = requireProvider(deps)
   const spend = ({ id, expiresAt }: OfferedRenewal): Promise<boolean> => store().spend(id, expiresAt - deps.clock.now())
-  return renew({ ...deps, provider, admit: door.admit, spend, draining: waits.stopped }, offered, request, response)
+  return renew({ ...deps, provider, admit: entry.admit, spend, draining: waits.stopped }, offered, request, response)
 }
 
 /**

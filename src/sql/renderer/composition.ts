@@ -4,7 +4,7 @@ import { childrenOfExpr, isVolatile, someExpr, visitColumns } from '../analyzer/
 import { isLeaf, plainName, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { structOf } from '../types/duckdb-representation.ts'
 import { costOfSql } from './macro-cost.ts'
-import type { RenderState } from './render-state.ts'
+import { columnName, type RenderState } from './render-state.ts'
 
 /** If repeating operands adds more expressions than this, they are computed once and bound to a name. */
 const MAX_REPEATED = 300
@@ -77,6 +77,25 @@ export function bindAll(state: RenderState, values: readonly Sql[], body: (names
   const fields = Object.fromEntries(values.map((value, i) => [`p${i}`, value]))
   const names = values.map((_, i) => sql`${bound}.${plainName(`p${i}`)}`)
   return bindName(bound, structOf(fields), body(names))
+}
+
+/** Calls `body` with names for values and columns, which are bound outside of the lambda that `body` renders. */
+export function bindColumns(
+  state: RenderState,
+  columns: readonly ColumnId[],
+  values: readonly Sql[],
+  body: (names: readonly Sql[]) => Sql,
+): Sql {
+  const outside = columns.map((id) => state.columnNames.get(id) ?? columnName(id))
+  return bindAll(state, [...values, ...outside], (names) => {
+    columns.forEach((id, i) => state.columnNames.set(id, names[values.length + i]!))
+    const inside = body(names)
+    columns.forEach((id, i) => {
+      if (outside[i] === columnName(id)) state.columnNames.delete(id)
+      else state.columnNames.set(id, outside[i]!)
+    })
+    return inside
+  })
 }
 
 /** The size of an expression: recorded for composed expressions, otherwise computed from its parts. */

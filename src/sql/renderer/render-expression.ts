@@ -25,7 +25,7 @@ import { renderLiterals } from './literal-array.ts'
 import { asInList } from '../analyzer/literal-arrays.ts'
 import { joinedByEquality } from '../analyzer/subqueries.ts'
 import { isVolatile, mapChildren, visitColumns } from '../analyzer/walk.ts'
-import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
+import { bindAll, bindColumns, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
 import { noteQueryOfRow } from './queries-of-rows.ts'
 import { guarded, guardedKeys, whereHold, type Sides } from './guards.ts'
 import { canRaise, mayRaiseOfRow } from '../analyzer/raising.ts'
@@ -468,25 +468,6 @@ function renderLet(state: RenderState, { name, value, body, strict }: LetExpr): 
   return bindColumns(state, [...columns], [text], ([bound]) => {
     state.lambdaArguments.set(name.id, bound!)
     return renderExpr(state, body)
-  })
-}
-
-/** Renders `body` as a lambda; values and columns that it reads are bound outside of the lambda. */
-function bindColumns(
-  state: RenderState,
-  columns: readonly ColumnId[],
-  values: readonly Sql[],
-  body: (names: readonly Sql[]) => Sql,
-): Sql {
-  const outside = columns.map((id) => state.columnNames.get(id) ?? columnName(id))
-  return bindAll(state, [...values, ...outside], (names) => {
-    columns.forEach((id, i) => state.columnNames.set(id, names[values.length + i]!))
-    const inside = body(names)
-    columns.forEach((id, i) => {
-      if (outside[i] === columnName(id)) state.columnNames.delete(id)
-      else state.columnNames.set(id, outside[i]!)
-    })
-    return inside
   })
 }
 

@@ -6,7 +6,7 @@ export interface SecretValues {
   /** Whether the text contains a secret; short secrets are ignored. */
   holdsOne(text: string): boolean
   /** The text with the secrets replaced. */
-  takenOutOf(text: string): string
+  redactedIn(text: string): string
 }
 
 /** The replacement for a secret. */
@@ -71,7 +71,7 @@ export function createSecretValues(values: readonly string[]): SecretValues {
       const lower = text.toLowerCase()
       return within.some(([wanted]) => lower.includes(wanted.slice(0, BEGINNING))) || (!few && isAmongPieces(text))
     },
-    takenOutOf(text) {
+    redactedIn(text) {
       const rest = hasShort || !few ? withoutPieces(text) : text
       return within.reduce((cleaned, [lower, value]) => without(cleaned, lower, value), rest)
     },

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Kafka, logLevel } from 'kafkajs'
 import { expect } from 'vitest'
 import { LogUnavailable, type EventLog, type PageOffset } from '../../../src/events/event-log.ts'
-import { pagesTopicOf } from '../../../src/events/kafka/kafka-record-store.ts'
+import { pagesTopicOf } from '../../../src/events/kafka/kafka-options.ts'
 import { anEvent, me, patience, until, within, type LogFixture } from '../../support/event-log/log-fixture.ts'
 import type { ContractTest } from './contract-test.ts'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import kafkajs from 'kafkajs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { pagesTopicOf } from '../../../src/events/kafka/kafka-record-store.ts'
+import { pagesTopicOf } from '../../../src/events/kafka/kafka-options.ts'
 import { anEvent, audit, events, expectKept, me, type LogFixture } from '../../support/event-log/log-fixture.ts'
 import { kafkaAdapter } from '../../support/event-log/kafka-fixture.ts'
 import { kafkaIsAvailable } from '../../support/kafka.ts'

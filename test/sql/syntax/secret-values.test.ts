@@ -16,18 +16,18 @@ describe('The secret values of a statement', () => {
     ['very many', Array.from({ length: 5_000 }, (_, i) => `other${i}`)],
   ])('are redacted in another text if there are %s', (_, others) => {
     const values = createSecretValues(['Hunter2', "it's", 'ab', 'two words', 'x'.repeat(500), ...others])
-    expect(values.takenOutOf("no 'hunter2' (HUNTER2), 'it''s', 'ab' ab \"AB\" two WORDS.")).toBe(
+    expect(values.redactedIn("no 'hunter2' (HUNTER2), 'it''s', 'ab' ab \"AB\" two WORDS.")).toBe(
       "no '***' (***), '***', '***' ab \"***\" ***.",
     )
-    expect(values.takenOutOf(`a${'x'.repeat(500)}b`)).toBe('a***b')
-    expect(values.takenOutOf('nothing of it')).toBe('nothing of it')
+    expect(values.redactedIn(`a${'x'.repeat(500)}b`)).toBe('a***b')
+    expect(values.redactedIn('nothing of it')).toBe('nothing of it')
     expect(['HUNTER2', 'ab', 'hunter'].map(values.isOne)).toEqual([true, true, false])
     expect(['a hunter2 b', 'two words', 'ab'].map(values.holdsOne)).toEqual([true, true, false])
   })
 
   it('are found as words and quoted texts, if there are too many for a search inside words', () => {
     const values = createSecretValues(Array.from({ length: 5_000 }, (_, i) => `value${i}x`))
-    expect(values.takenOutOf("Cannot cast 'value4711x' to int, value4999x = value5x")).toBe(
+    expect(values.redactedIn("Cannot cast 'value4711x' to int, value4999x = value5x")).toBe(
       "Cannot cast '***' to int, *** = ***",
     )
     expect(values.holdsOne('about value4711x')).toBe(true)

@@ -24,7 +24,7 @@ import {
 import { ensureTopics } from '../../../src/events/kafka/topic.ts'
 import type { RecordStore, StoredRecord } from '../../../src/events/record-store.ts'
 import { startFaultProxy, type FaultProxy } from '../fault-proxy.ts'
-import { pagesTopicOf } from '../../../src/events/kafka/kafka-record-store.ts'
+import { pagesTopicOf } from '../../../src/events/kafka/kafka-options.ts'
 import { sharedKafka, startKafka, type TestKafka } from '../kafka.ts'
 import {
   openedQuietly,

@@ -24,7 +24,7 @@ import type { PlanFacts } from '../stream/planned-data.ts'
 import { recordedPlan, writtenLineage } from '../stream/planned-data.ts'
 import type { QueryStep } from '../stream/query-aggregate.ts'
 import type { KnownQuery } from '../stream/state.ts'
-import { isTakenOut } from '../secrets/query-secrets.ts'
+import { isRedacted } from '../secrets/query-secrets.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import type { RunContext } from './run-context.ts'
 import { publishOwnResult } from './publish-pages.ts'
@@ -163,7 +163,7 @@ export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned):
     const { prepared } = query.write
     // Registered before the first await: no new change of the object may be checked until this one is carried out.
     const leave = deps.guard.resume(prepared.catalog, prepared.change)
-    const outcome = isTakenOut(query.created, prepared.change) ? 'found' : 'rolledForward'
+    const outcome = isRedacted(query.created, prepared.change) ? 'found' : 'rolledForward'
     return commitAndFinish(deps, run, prepared, outcome).finally(leave)
   }
   const plan = recordedPlan(planned)
@@ -172,7 +172,7 @@ export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned):
   // A change that names rows was planned while it held the guard. It takes the guard again before new changes can.
   const entered = countsRows(target.change) ? deps.guard.resume(target.catalog, target.change) : undefined
   return (async () => {
-    if (isTakenOut(query.created, target.change)) throw secretsNotKept()
+    if (isRedacted(query.created, target.change)) throw secretsNotKept()
     const written = await writeRows(deps, run, plan, undefined)
     const guard = entered ? ENTERED : deps.guard
     await decide(deps, run, writtenBy(target, written), { tolerated: planned.write?.tolerated, guard })

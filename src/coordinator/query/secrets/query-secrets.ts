@@ -99,7 +99,7 @@ export function recordedSubmission(created: Created): PostedStatement {
 }
 
 /** Whether this is the recorded rest of a change whose text had secrets. Then the change cannot be made any more. */
-export function isTakenOut(created: Created, change: WriteTarget['change']): boolean {
+export function isRedacted(created: Created, change: WriteTarget['change']): boolean {
   return created.redacted && JSON.stringify(change).includes(REDACTED)
 }
 
@@ -162,7 +162,7 @@ function mapValues(
 function secretsOf(withheld: boolean, found: readonly string[], foundNames: readonly string[]): QuerySecrets {
   const names = new Set(foundNames.map((name) => name.toLowerCase()))
   const values = createSecretValues([...found, ...foundNames])
-  const clean = (text: string): string => values.takenOutOf(text)
+  const clean = (text: string): string => values.redactedIn(text)
   const cleanAll = (texts: readonly string[]): string[] => texts.map(clean)
 
   function failure<T extends Pick<Failure, 'errorName' | 'message'>>(failed: T): T {
