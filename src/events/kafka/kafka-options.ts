@@ -1,4 +1,4 @@
-import type { ISocketFactory, SASLOptions } from 'kafkajs'
+import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
 import type { KafkaRequest } from './ports.ts'
 
@@ -32,4 +32,14 @@ export const DEFAULT_TOPIC = 'quipu.events.v1'
 /** The topic of result pages that belongs to a topic of events. */
 export function pagesTopicOf(eventsTopic: string): string {
   return eventsTopic === DEFAULT_TOPIC ? 'quipu.result-pages' : `${eventsTopic}.result-pages`
+}
+
+/** Not idempotent: kafkajs's idempotent producer acknowledges records that it never writes. */
+export function createPlainProducer(kafka: Kafka): Producer {
+  return kafka.producer({
+    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+    allowAutoTopicCreation: false,
+    idempotent: false,
+    retry: { retries: 0 },
+  })
 }

@@ -1,6 +1,6 @@
 import kafkajs, { type Kafka, type Producer } from 'kafkajs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ArchivedEvent, ArchivedRecords } from '../archive/archived-records.ts'
+import type { ArchivedEvent } from '../archive/archived-records.ts'
 import { readArchived } from '../archive/read-archived.ts'
 import {
   beginning,
@@ -33,10 +33,10 @@ import { LogPartitionReader } from './log-partition-reader.ts'
 import { KafkaResultPages } from './kafka-result-pages.ts'
 import { PatientProducer, SlowAnswer } from './patient-producer.ts'
 import type { KafkaRequest, KeyStore, KafkaStreamReader } from './ports.ts'
-import { TopicStart, type BegunTopic, type LogArchives } from './topic-start.ts'
+import { leftBefore, offsetsOf, TopicStart, type BegunTopic, type LogArchives } from './topic-start.ts'
 import { ensureTopics } from './topic.ts'
 import { continuedFrom, type LogBefore } from './log-before.ts'
-import { pagesTopicOf, DEFAULT_TOPIC, type KafkaOptions } from './kafka-options.ts'
+import { createPlainProducer, DEFAULT_TOPIC, pagesTopicOf, type KafkaOptions } from './kafka-options.ts'
 
 const CONNECT_TIMEOUT_MS = 1500
 
@@ -142,7 +142,7 @@ export class KafkaRecordStore implements RecordStore {
         topic: this.#pagesTopic!,
         key: pages.key,
         // The pages have their own connections, so that they do not wait behind events.
-        producer: new PatientProducer(kafkaOf, createProducer),
+        producer: new PatientProducer(kafkaOf, createPlainProducer),
         cluster: { ...cluster, clientId: 'quipu-result-pages' },
         onTrouble: options.onTrouble,
       })
@@ -160,7 +160,7 @@ export class KafkaRecordStore implements RecordStore {
 
   /** Record numbers do the work of an idempotent producer. */
   protected createProducer(kafka: Kafka): Producer {
-    return createProducer(kafka)
+    return createPlainProducer(kafka)
   }
 
   async open(): Promise<StoreLimits> {
@@ -484,25 +484,6 @@ const FIRST_RECORDS = 100
 
 /** The newest records at the log's end that are searched for a later epoch. */
 const RECORDS_LOOKED_AT = 50n
-
-/** The archive that has an offset which has left the topic; undefined while the topic has it. */
-function leftBefore(begun: BegunTopic | undefined, partition: number, offset: bigint): ArchivedRecords | undefined {
-  return begun && offset < begun.at[partition]!.offset ? begun.archive : undefined
-}
-
-function offsetsOf({ at }: BegunTopic): readonly bigint[] {
-  return at.map(({ offset }) => offset)
-}
-
-/** Not idempotent: kafkajs's idempotent producer acknowledges records that it never writes. */
-function createProducer(kafka: Kafka): Producer {
-  return kafka.producer({
-    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
-    allowAutoTopicCreation: false,
-    idempotent: false,
-    retry: { retries: 0 },
-  })
-}
 
 function toStoredRecord(message: FetchedMessage): StoredRecord {
   const header = message.headers?.['quipu']

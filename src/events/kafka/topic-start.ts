@@ -108,3 +108,16 @@ function follow(position: LogPosition, records: readonly StoredRecord[]): boolea
   }
   return true
 }
+
+/** The archive that has an offset which has left the topic; undefined while the topic has it. */
+export function leftBefore(
+  begun: BegunTopic | undefined,
+  partition: number,
+  offset: bigint,
+): ArchivedRecords | undefined {
+  return begun && offset < begun.at[partition]!.offset ? begun.archive : undefined
+}
+
+export function offsetsOf({ at }: BegunTopic): readonly bigint[] {
+  return at.map(({ offset }) => offset)
+}

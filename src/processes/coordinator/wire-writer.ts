@@ -178,24 +178,7 @@ export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator>
       'Unfinished acts of the previous coordinator could not be read',
     ),
   )
-  const meters = loadMeters(parts, {
-    gauges: {
-      base,
-      epoch,
-      ready,
-      projection,
-      registry,
-      workers: workers.workers,
-      clusters,
-      groups: queries.groups,
-      counted: parts.counted,
-    },
-    publishing,
-    history,
-    caughtUp,
-    claimedAt,
-    over: over.signal,
-  })
+  const meters = loadMeters(parts, { core, queries, ready, publishing, claimedAt, over: over.signal })
   telemetry.logger.info(
     'ready',
     { epoch, milliseconds: Math.round(clock.monotonicMs() - base.startedAt) },
@@ -294,10 +277,10 @@ function tenureOf(
 }
 
 interface MetersDeps {
-  readonly gauges: Parameters<typeof observeWriter>[0]
+  readonly core: WriterCore
+  readonly queries: ReturnType<typeof wireQueries>
+  readonly ready: () => boolean
   readonly publishing: RecordDuties['publishing']
-  readonly history: StreamReader
-  readonly caughtUp: Promise<void>
   /** When the log was claimed, ISO. */
   readonly claimedAt: string
   /** Nothing is observed any more once this aborts. */
@@ -305,9 +288,17 @@ interface MetersDeps {
 }
 
 /** Loads the meters of a writer, and sends the last spans of a writer that died. */
-function loadMeters({ life, base, claimed, counted }: WriterDeps, deps: MetersDeps): { readonly end: () => void } {
+function loadMeters(
+  { life, base, claimed, counted, projection }: WriterDeps,
+  deps: MetersDeps,
+): { readonly end: () => void } {
   const { telemetry } = base
-  const { gauges, publishing, history, caughtUp, claimedAt, over } = deps
+  const { core, queries, ready, publishing, claimedAt, over } = deps
+  const { history, caughtUp, registry, clusters } = core
+  const { epoch } = claimed
+  const workers = core.workers.workers
+  const { groups } = queries
+  const gauges = { base, epoch, ready, projection, registry, workers, clusters, groups, counted }
   let meters: MetersOfRole | undefined
   const observe = (all: Meters): void => {
     if (over.aborted) return
@@ -316,7 +307,7 @@ function loadMeters({ life, base, claimed, counted }: WriterDeps, deps: MetersDe
     meters.meters.onScrape(createRestartMeter(life, all, counted.restarts))
     publishing.observe(meters.meters)
   }
-  const past = { base, caughtUp: () => caughtUp, before: claimed.epoch }
+  const past = { base, caughtUp: () => caughtUp, before: epoch }
   telemetry
     .load(observe, base.databaseThere ? pastCounters(past) : undefined)
     .then(async () => {
