@@ -35,7 +35,7 @@ import { PatientProducer, SlowAnswer } from './patient-producer.ts'
 import type { KafkaRequest, KeyStore, KafkaStreamReader } from './ports.ts'
 import { leftBefore, offsetsOf, TopicStart, type BegunTopic, type LogArchives } from './topic-start.ts'
 import { ensureTopics } from './topic.ts'
-import { continuedFrom, type LogBefore } from './log-before.ts'
+import { logNamedIn, type LogBefore } from './log-before.ts'
 import { createPlainProducer, DEFAULT_TOPIC, pagesTopicOf, type KafkaOptions } from './kafka-options.ts'
 
 const CONNECT_TIMEOUT_MS = 1500
@@ -437,7 +437,7 @@ export class KafkaRecordStore implements RecordStore {
     const records = await this.#fetchAnywhere(0, 0n, FIRST_RECORDS)
     const first = records.find(({ header }) => header?.kind === 'epoch')
     if (!first) return undefined
-    const continued = first.header!.epoch > 1 ? continuedFrom(records) : undefined
+    const continued = first.header!.epoch > 1 ? logNamedIn(records) : undefined
     // The event that says so may be written in a moment.
     if (first.header!.epoch > 1 && !continued) return undefined
     this.#before = continued && this.#archives ? { ...continued, archive: this.#archives.of(continued.logId) } : null
