@@ -139,11 +139,15 @@ describe('An administrator with rights to the queries of some users', { timeout:
       outcomes: { done: 2 },
       filter: { queries: '3 ids' },
     })
-    for (const query of team) expect(await stateOf(query)).toBe('FAILED')
+    // This coordinator reads the log a moment after the writer wrote it.
+    for (const query of team) await waitUntil(`${query.id} has failed`, async () => (await stateOf(query)) === 'FAILED')
     expect(['PLANNING', 'STARTING', 'RUNNING']).toContain(await stateOf(foreign))
-    const { rows } = await run(other.url, eventsOf(act), as('root'))
-    expect(JSON.stringify(rows)).toContain(ids[0])
-    expect(JSON.stringify(rows)).not.toContain(foreign.id)
+    let events = ''
+    await waitUntil('the history has the event of the act', async () => {
+      const { rows } = await run(other.url, eventsOf(act), as('root'))
+      return (events = JSON.stringify(rows)).includes(ids[0]!)
+    })
+    expect(events).not.toContain(foreign.id)
     await ended('root', await begin('root', { act: 'kill', filter: { user: 'bob' } }))
   })
 
@@ -226,9 +230,12 @@ describe('quipu act', { timeout: 240_000 }, () => {
     const act = await answered<ActInfo>(ask('root', `/v1/act/${actId}`))
     expect(act).toMatchObject({ state: 'ENDED', done: 12 })
     expect((act.outcomes.failed ?? 0) + (act.outcomes.unchanged ?? 0)).toBe(12)
-    expect(await running('team-ana')).toEqual([])
-    const { rows } = await run(other.url, RERUN_ERRORS, as('root'))
-    expect(rows).toEqual([['USER_CANCELED', act.outcomes.failed]])
+    await waitUntil('no statement runs', async () => (await running('team-ana')).length === 0)
+    const expected = JSON.stringify([['USER_CANCELED', act.outcomes.failed]])
+    await waitUntil('the history has the end of each rerun', async () => {
+      const { rows } = await run(other.url, RERUN_ERRORS, as('root'))
+      return JSON.stringify(rows) === expected
+    })
   })
 })
 
