@@ -1,4 +1,3 @@
-import { totalmem } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './longest-first.ts'
 
@@ -24,7 +23,7 @@ export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
     // Tests often wait for real servers, so more workers than cores are at work. Servers of one file take up to 2 GB.
-    maxWorkers: totalmem() > 12 * 2 ** 30 ? 4 : 3,
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     projects: [
       { test: { ...everywhere, name: 'programs', include: PROGRAMS } },
