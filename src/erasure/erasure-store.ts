@@ -43,8 +43,9 @@ export const erasureResultSchema = z.object({
   remains: z.array(remainderSchema),
 })
 /**
- * The outcome of an erasure: numbers of queries and of other records whose data was removed, found queries that had not
- * ended, the number of locations that were searched afterwards, and the locations where the subject still is.
+ * The outcome of an erasure. It removed the data of a number of queries and other records. `waiting` lists found queries
+ * that had not ended. `searched` counts the locations of the search afterwards; `remains` has those that still contain
+ * the subject.
  */
 export type ErasureResult = Readonly<z.infer<typeof erasureResultSchema>>
 

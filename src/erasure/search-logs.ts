@@ -18,8 +18,8 @@ export interface SearchedLogs {
   /** The logs that this one continues, the oldest first. */
   readonly before: () => Promise<readonly (EventReader & LogEnd)[]>
   /**
-   * Selects the events whose data the log can remove. Records of a topic cannot be rewritten, so in a topic these are
-   * encrypted events and archived events.
+   * Selects the events that can lose their data. A topic cannot change its records: there, only encrypted events and
+   * archived events can.
    */
   readonly selectForgettable: (events: readonly Recorded[], isInNewestLog: boolean) => Promise<readonly Recorded[]>
 }

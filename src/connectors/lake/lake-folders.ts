@@ -87,7 +87,7 @@ class LocationFolders implements LakeFolders {
     for (const [name, found] of await listFolders(this.#location)) {
       if (found.length > 1) continue
       const folder = await resolveInside(this.#location, join(this.#location, found[0]!)).catch(() => undefined)
-      // A schema whose link leads out of the location is listed, and refused when it is used.
+      // A link may lead out of the location. The list contains this schema, but a statement that uses it is refused.
       if (folder === undefined || (await this.#isLive(folder))) schemas.push(name)
     }
     return schemas.sort()

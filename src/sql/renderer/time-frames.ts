@@ -4,7 +4,7 @@ import { isFine } from '../types/duckdb-representation.ts'
 import { FRAME_BOUNDS } from './frame-offset.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
-/** A frame, and the condition of the rows that use it. A row uses the first frame whose condition holds. */
+/** A frame for some of the rows. A row uses the first frame with a condition that is true for the row. */
 interface FrameOfRows {
   /** Undefined in the last frame, for all other rows. */
   readonly when: Sql | undefined

@@ -102,7 +102,7 @@ export class RemoteRun implements RemoteAnswers {
   #failureInfo: RemoteError['failureInfo']
   #beat: NodeJS.Timeout | undefined
   #work: RelayedWork
-  /** The highest token whose rows are counted in `#work`: a client may ask for a page again. */
+  /** The token of the last page that `#work` counts. If a client requests a page again, its rows are not counted twice. */
   #counted = -1
   readonly #headers = new Map<string, ResponseHeader>()
 
