@@ -45,17 +45,17 @@ const listParameters = z.object({ limit: z.coerce.number().int().min(1).max(MOST
 /** Routes of `/v1/act`, at the coordinator that writes: acts of administrators on many queries. */
 export function createActRoutes(deps: ActRoutesDeps): Router {
   const { acts, clock, key } = deps
-  const { ask } = createQueryFinder(deps)
+  const { ask, look } = createQueryFinder(deps)
   const router = resourceRouter()
 
   async function previewed(request: Request, act: ActKind, filter: z.output<typeof actBody>['filter'], before: string) {
     return matchQueries(request, { act, filter, before }, { ...deps, ask })
   }
 
-  /** @throws HttpProblem 404 */
+  /** @throws HttpProblem 404; 503 when it cannot be known whether there is such an act */
   async function actOf(request: Request): Promise<KnownAct> {
     const actId = String(request.params['actId'])
-    const act = acts.get(actId) ?? (await ask(() => readActs(deps.read, 1, actId)))[0]
+    const act = await look('act', async () => acts.get(actId) ?? (await ask(() => readActs(deps.read, 1, actId))).at(0))
     if (!act) throw new HttpProblem(404, 'There is no such act')
     return act
   }

@@ -39,6 +39,12 @@ export interface QueryFinder {
   /** A header that says by how many milliseconds the answer may lag behind the log; empty when it does not lag. */
   staleness(): Promise<Readonly<Record<string, string>>>
   /**
+   * Searches twice: the read models may not have the newest events at the first time.
+   * @returns undefined when the whole log, up to now, knows nothing like it
+   * @throws HttpProblem 503 when that cannot be known; its text names the kind
+   */
+  look<T>(kind: string, search: () => Promise<T | undefined>): Promise<T | undefined>
+  /**
    * Finds a query that the caller may see.
    * @throws HttpProblem 404 when the whole log, up to now, knows no such query; 403; 503 when that cannot be known
    */
@@ -76,32 +82,40 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
     })
   }
 
+  /** @throws HttpProblem 503: without the newest events, the past may look different from what it was */
+  async function foundAsOf(queryId: QueryId, asOf: AsOf): Promise<StoredView | undefined> {
+    if (await projection.barrier(deps.ownWritesWaitMs)) return ask(() => readAsOf(deps.stored, queryId, asOf))
+    throw new HttpProblem(503, 'The history cannot be read now: try again later', { 'retry-after': '1' })
+  }
+
+  async function look<T>(kind: string, search: () => Promise<T | undefined>): Promise<T | undefined> {
+    const found = await search()
+    if (found) return found
+    // A negative answer is about the whole log, and this process may have been fenced while it slept.
+    const passed = await projection.barrier(deps.ownWritesWaitMs)
+    const foundLater = await search()
+    if (foundLater || passed) return foundLater
+    throw new HttpProblem(503, `It is not certain now whether this ${kind} exists: try again later`, {
+      'retry-after': '1',
+    })
+  }
+
   async function find(
     request: Request,
     queryId: QueryId,
     asOf?: AsOf,
   ): Promise<LiveQueryView & { readonly incomplete?: boolean }> {
     const identity = deps.identify(request)
-    let found = asOf ? undefined : (live.get(queryId) ?? (await ended(queryId)))
-    if (!found) {
-      // A negative answer is about the whole log, and this process may have been fenced while it slept.
-      const passed = await projection.barrier(deps.ownWritesWaitMs)
-      // Without the newest events, the past may look different from what it was.
-      if (asOf && !passed)
-        throw new HttpProblem(503, 'The history cannot be read now: try again later', { 'retry-after': '1' })
-      found = await (asOf ? ask(() => readAsOf(deps.stored, queryId, asOf)) : ended(queryId))
-      if (!found && !passed)
-        throw new HttpProblem(503, 'It is not certain now whether this query exists: try again later', {
-          'retry-after': '1',
-        })
-    }
+    const found = asOf
+      ? await foundAsOf(queryId, asOf)
+      : await look('query', async () => live.get(queryId) ?? (await ended(queryId)))
     if (!found) throw new HttpProblem(404, 'Query not found')
     if (!deps.authorize(identity, { action: 'view', query: found.query.created.session, queryId }))
       throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
     return found
   }
 
-  return { ask, staleness, find }
+  return { ask, staleness, look, find }
 }
 
 async function toArray<T>(items: AsyncIterable<T>): Promise<T[]> {

@@ -44,6 +44,7 @@ export const actOperations = {
         200: json('The act', ref('ActInfo')),
         403: noAdministrator,
         404: problemOf('There is no such act'),
+        503: problemOf('It is not certain now whether this act exists'),
       },
     },
     delete: {
@@ -53,7 +54,9 @@ export const actOperations = {
         200: json('The act, which has ended or ends once the queries in work have an outcome', ref('ActInfo')),
         403: problemOf('The user may not write system information, or another user who sees more began the act'),
         404: problemOf('There is no such act'),
-        503: problemOf('The coordinator has not continued the act yet'),
+        503: problemOf(
+          'The coordinator has not continued the act yet, or it is not certain now whether this act exists',
+        ),
       },
     },
   },
