@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ActInfo, ActPreview } from '../../src/protocol/acts/act-schemas.ts'
 import { internalBearer } from '../../src/security/cluster-secret.ts'
 import { FULL_TESTS } from '../support/full-tests.ts'
@@ -24,6 +24,8 @@ beforeAll(async () => {
   })
 }, 240_000)
 afterAll(() => server.close())
+// After a failure the worker may still be stopped, and the next test would wait for it.
+afterEach(() => server.signalWorker('SIGCONT'))
 
 type Kind = ActInfo['act']
 type Filter = Readonly<Record<string, string | readonly string[]>>
