@@ -69,7 +69,7 @@ const WHY_CLEAR = 'records of a topic cannot be rewritten: archive their period,
 const WHY_KEPT = 'the record of acts, rules and archives must stay complete'
 const WHY_MENTIONED = 'queries of other users that mention the name: erase them with --mentions'
 
-/** Records named of each type. */
+/** The most records of one type that the report names. */
 const NAMED_RECORDS = 3
 
 /** The records that stay although they contain the subject: how many of each type, with the streams and sequences of some. */

@@ -15,6 +15,7 @@ export interface LogBefore {
 /** The fields of LogContinued that a store needs. */
 const continuedSchema = z.object({ logId: z.string(), epoch: z.number().int() })
 
+/** The earlier log that the event LogContinued names; undefined if these records do not have this event. */
 export function logNamedIn(records: readonly StoredRecord[]): z.infer<typeof continuedSchema> | undefined {
   for (const { header, stream, text } of records) {
     const envelope = header?.kind === 'event' && stream === SYSTEM_STREAM ? readEnvelope(text) : undefined

@@ -118,6 +118,7 @@ export function leftBefore(
   return begun && offset < begun.at[partition]!.offset ? begun.archive : undefined
 }
 
+/** The first offset of each partition that the topic still has. */
 export function offsetsOf({ at }: BegunTopic): readonly bigint[] {
   return at.map(({ offset }) => offset)
 }

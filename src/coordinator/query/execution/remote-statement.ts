@@ -121,7 +121,7 @@ export async function resumeRemoteStatement(
 
 interface BegunAttempt extends PostedAtCluster {
   readonly taskId: TaskId
-  /** Ends the query at its cluster, and then gives its slot on. @param uri any address of the query; default: the first */
+  /** Ends the query at its cluster, and then frees its slot. @param uri any address of the query; default: the first */
   readonly cancel: (uri?: RemoteUri) => void
   /** An address by which the query is kept alive; undefined while only the first one is known. */
   readonly aliveUri?: RemoteUri | undefined
@@ -339,8 +339,9 @@ function onceEnded({ aggregate }: RunContext, then: () => void): void {
 }
 
 /**
- * Makes the function that ends a query at its cluster, and only then gives its slot on: else more would run there than
- * may. Several causes may end a query at about the same time: only the first call sends a request.
+ * Makes the function that ends a query at its cluster. It frees the slot only after that: otherwise more queries would
+ * run there than the limit of the cluster allows. Several causes may end a query at about the same time: only the first
+ * call sends a request.
  */
 function cancelOnce(
   { relay }: RemoteDeps,
