@@ -4,7 +4,7 @@ import type { JsonTableColumn } from './ast-json.ts'
 import { isSecretName } from './secret-names.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 
-/** Fields of statements that name the values below them. */
+/** The fields of a node that hold names, or the nodes that these names describe. */
 export interface Named {
   readonly name?: Identifier | QualifiedName
   readonly target?: Identifier | QualifiedName
@@ -26,24 +26,23 @@ export function namesSecretField(node: AnyNode): boolean {
   return childrenOf(node).some(namesSecretField)
 }
 
+/** Whether a column of JSON_TABLE has a secret's name, or one of its nested columns. */
 export function namesSecretColumn(column: JsonTableColumn): boolean {
   return column.kind === 'JsonTableNestedColumns' ? column.columns.some(namesSecretColumn) : isSecretNamed(column.name)
 }
 
+/** Whether a name is a secret's. The last part of a qualified name decides. */
 export function isSecretNamed(name: Identifier | QualifiedName | undefined): boolean {
-  return name !== undefined && (name.kind === 'Identifier' ? isSecretName(name.value) : lastIsSecret(name))
-}
-
-export function nameText(name: Identifier | QualifiedName | undefined): string {
-  return name?.kind === 'Identifier' ? name.value : ''
-}
-
-export function lastIsSecret(name: Identifier | QualifiedName | undefined): boolean {
-  if (name?.kind !== 'QualifiedName') return isSecretNamed(name)
-  const last = name.parts.at(-1)
+  const last = name?.kind === 'QualifiedName' ? name.parts.at(-1) : name
   return last !== undefined && isSecretName(last.value)
 }
 
-export function anyPart(name: Identifier | QualifiedName | undefined): boolean {
-  return name?.kind === 'QualifiedName' ? name.parts.some(({ value }) => isSecretName(value)) : isSecretNamed(name)
+/** Whether a part of a name is a secret's. */
+export function hasSecretPart(name: Identifier | QualifiedName | undefined): boolean {
+  return name?.kind === 'QualifiedName' ? name.parts.some(isSecretNamed) : isSecretNamed(name)
+}
+
+/** The text of an identifier; empty for a qualified name and without a name. */
+export function nameText(name: Identifier | QualifiedName | undefined): string {
+  return name?.kind === 'Identifier' ? name.value : ''
 }

@@ -8,13 +8,12 @@ import { holdsSecret, isSecretName, namesSecret, holdsSecretWord, withoutUserInf
 import { childrenOf, type AnyNode } from './tree.ts'
 import { partsOfRows } from './values-of-rows.ts'
 import {
-  lastIsSecret,
   namesSecretField,
   namesSecretColumn,
   isSecretNamed,
   type Named,
   nameText,
-  anyPart,
+  hasSecretPart,
 } from './named-secrets.ts'
 
 /** A node of the tree whose text must be redacted, and its value. */
@@ -167,7 +166,7 @@ class Walk {
         refers = !secret
         break
       case 'FunctionCall':
-        secret ||= lastIsSecret((node as FunctionCall).name)
+        secret ||= isSecretNamed((node as FunctionCall).name)
         break
       case 'ComparisonExpression':
         equality ||= equalities.has((node as AnyNode & { operator: string }).operator)
@@ -308,23 +307,25 @@ class Walk {
       case 'SetSession':
       case 'SessionProperty':
       case 'CommentOn':
-        return yes(anyPart(one.name))
+        return yes(hasSecretPart(one.name))
       case 'Insert':
-        return yes((one.columns?.some(isSecretNamed) ?? this.#parameterSecrets.intoSecrets) || lastIsSecret(one.target))
+        return yes(
+          (one.columns?.some(isSecretNamed) ?? this.#parameterSecrets.intoSecrets) || isSecretNamed(one.target),
+        )
       case 'MergeInsert': {
         const { columns, values } = node as MergeInsert
         const intoSecret = columns.length > 0 ? columns.some(isSecretNamed) : this.#parameterSecrets.intoSecrets
         return this.#nearTarget(intoSecret, values)
       }
       case 'CreateTableAsSelect':
-        return yes((one.columnAliases ?? []).some(isSecretNamed) || lastIsSecret(one.name))
+        return yes((one.columnAliases ?? []).some(isSecretNamed) || isSecretNamed(one.name))
       case 'CreateView':
       case 'CreateMaterializedView':
-        return yes(lastIsSecret(one.name))
+        return yes(isSecretNamed(one.name))
       case 'Call':
       case 'TableFunctionInvocation': {
         const below = (one.arguments ?? []).some((each) => this.#of(each).secret)
-        return yes(lastIsSecret(one.name) || below)
+        return yes(isSecretNamed(one.name) || below)
       }
       case 'JsonObjectMember':
         return yes(this.#of(node).secret)
@@ -338,7 +339,7 @@ class Walk {
       case 'JsonTable':
         return yes((node as JsonTable).columns.some(namesSecretColumn))
       case 'FunctionSpecification':
-        return yes(lastIsSecret(one.name))
+        return yes(isSecretNamed(one.name))
       case 'Execute':
         return yes((one.parameters ?? []).length > 0 && this.#parameterSecrets.ofPrepared(nameText(one.name)))
       case 'ExecuteImmediate':
