@@ -13,13 +13,14 @@ const LONG_CHAIN = 100
 export function isLongChain(expr: OperatorExpr): boolean {
   let at: Expr = expr
   for (let length = 0; length < LONG_CHAIN; length++) {
-    if (!continues(at, expr)) return false
+    if (!continuesChain(at, expr)) return false
     at = at.left
   }
   return true
 }
 
-export function continues(part: Expr, { name, type }: OperatorExpr): part is OperatorExpr {
+/** Whether a part of the left side of an operator belongs to the same chain. */
+export function continuesChain(part: Expr, { name, type }: OperatorExpr): part is OperatorExpr {
   if (part.kind !== 'operator' || part.name !== name) return false
   if (!sameType(part.type, type) || !sameType(part.left.type, type)) return false
   // Sums of decimals are computed in the result type.
@@ -28,7 +29,7 @@ export function continues(part: Expr, { name, type }: OperatorExpr): part is Ope
 }
 
 /** Renders BETWEEN as two comparisons: the second bound is evaluated only if the first comparison holds. */
-export function inTwo(state: RenderState, { value, min, max, type }: BetweenExpr): Expr {
+export function splitBetween(state: RenderState, { value, min, max, type }: BetweenExpr): Expr {
   const terms = (x: Expr): Expr => ({
     kind: 'and',
     type,
@@ -43,20 +44,18 @@ export function inTwo(state: RenderState, { value, min, max, type }: BetweenExpr
   return { kind: 'let', type, name, value, body: terms(name) }
 }
 
+/** Whether the expression depends on no row: it reads no column and no argument of a lambda, and has no query. */
 export function isOfNoRow(expr: Expr): boolean {
   return !someExpr(expr, (part) => part.kind === 'column' || part.kind === 'lambdaArgument' || isSubquery(part))
 }
 
-export function isFloat(expr: Expr): boolean {
-  return expr.type.kind === 'double' || expr.type.kind === 'real'
-}
-
 /** Whether the value is never NaN or infinite: a literal, an integer or a decimal. */
-export function isFinite(expr: Expr): boolean {
+export function isAlwaysFinite(expr: Expr): boolean {
   if (expr.kind === 'cast') return isInteger(expr.value.type) || expr.value.type.kind === 'decimal'
   return expr.kind === 'constant' && isNumeric(expr.type) && Number.isFinite(Number(expr.value ?? Number.NaN))
 }
 
+/** Whether the expression is `||` of texts, or of arrays of one type. */
 export function isConcat(expr: Expr): expr is CallExpr {
   if (expr.kind !== 'call' || expr.function.name !== 'concat') return false
   if (expr.type.kind === 'varchar') return true

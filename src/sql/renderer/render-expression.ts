@@ -7,7 +7,7 @@ import { renderBetween, renderComparison, renderIn, resolveNegation } from '../f
 import type { RenderArgument } from '../functions/rendering.ts'
 import { bindName } from '../functions/fill-template.ts'
 import { duckdbType, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
-import { BOOLEAN, sameType } from '../types/sql-type.ts'
+import { BOOLEAN, isFloating, sameType } from '../types/sql-type.ts'
 import type {
   CallExpr,
   ColumnId,
@@ -33,15 +33,14 @@ import { code, EMPTY, joined, sql, type Sql } from '../../duckdb/text/sql.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 import { tried } from '../functions/tried.ts'
 import {
-  continues,
+  continuesChain,
   isReadingOfText,
-  inTwo,
+  splitBetween,
   isOfNoRow,
-  isFloat,
   operandsOfConcat,
   isConcat,
   isLongChain,
-  isFinite,
+  isAlwaysFinite,
 } from './expression-shapes.ts'
 import { renderSubquery } from './render-subquery.ts'
 
@@ -50,7 +49,6 @@ const REPEATABLE_CONDITION = 2000
 
 /** Repeating a value that is lighter and shorter than this costs less than binding it to a name. */
 const LIGHT = 14
-
 const SHORT = 80
 
 /** The limit of nested expressions: DuckDB plans deeper ones for seconds. */
@@ -133,7 +131,7 @@ function renderNode(state: RenderState, expr: Expr): Sql {
     case 'like':
       return compose([expr.value], ([value]) => renderLike(state.names, value!, expr, render))
     case 'between':
-      if (canRaise(expr.max)) return renderNode(state, inTwo(state, expr))
+      if (canRaise(expr.max)) return renderNode(state, splitBetween(state, expr))
       return compose([expr.value, expr.min, expr.max], ([value, min, max]) =>
         renderBetween(expr.value.type, value!, min!, max!, state.names),
       )
@@ -176,7 +174,7 @@ function renderNode(state: RenderState, expr: Expr): Sql {
 function renderChain(state: RenderState, expr: OperatorExpr): Sql {
   const operands: Expr[] = []
   let at: Expr = expr
-  for (; continues(at, expr); at = at.left) operands.unshift(at.right)
+  for (; continuesChain(at, expr); at = at.left) operands.unshift(at.right)
   const items = [at, ...operands].map((operand) => {
     const text = renderExpr(state, operand)
     return sameType(operand.type, expr.type) ? text : sql`CAST(${text} AS ${duckdbType(expr.type)})`
@@ -302,13 +300,13 @@ function renderCondition(state: RenderState, expr: Expr, asQueries: boolean): Sq
       return renderComparisonCondition(state, expr)
     case 'between': {
       const { value, min, max } = expr
-      if (isFloat(value) && isFinite(max)) {
+      if (isFloating(value.type) && isAlwaysFinite(max)) {
         return sql`(${renderExpr(state, value)} BETWEEN ${renderExpr(state, min)} AND ${renderExpr(state, max)})`
       }
       return renderExpr(state, expr)
     }
     case 'inList': {
-      if (!isFloat(expr.value) || !expr.values.every(isFinite)) return renderExpr(state, expr)
+      if (!isFloating(expr.value.type) || !expr.values.every(isAlwaysFinite)) return renderExpr(state, expr)
       const value = renderExpr(state, expr.value)
       return sql`(${value} IN (${joined(
         expr.values.map((item) => renderExpr(state, item)),
@@ -342,21 +340,21 @@ function renderAlternative(state: RenderState, expr: Expr, asQueries: boolean): 
  */
 function renderComparisonCondition(state: RenderState, expr: CompareExpr): Sql {
   const { operator, left, right } = expr
-  if (!isFloat(left) || isVolatile(expr)) return renderExpr(state, expr)
+  if (!isFloating(left.type) || isVolatile(expr)) return renderExpr(state, expr)
   const [l, r] = [renderExpr(state, left), renderExpr(state, right)]
   const plain = sql`(${l} ${code(operator)} ${r})`
   const unlessNaN = (x: Sql): Sql => sql`(${plain} AND NOT isnan(${x}))`
   switch (operator) {
     case '=':
-      return isFinite(right) || isFinite(left) ? plain : unlessNaN(l)
+      return isAlwaysFinite(right) || isAlwaysFinite(left) ? plain : unlessNaN(l)
     case '<':
     case '<=':
-      if (isFinite(right)) return plain
-      return isFinite(left) ? unlessNaN(r) : renderExpr(state, expr)
+      if (isAlwaysFinite(right)) return plain
+      return isAlwaysFinite(left) ? unlessNaN(r) : renderExpr(state, expr)
     case '>':
     case '>=':
-      if (isFinite(left)) return plain
-      return isFinite(right) ? unlessNaN(l) : renderExpr(state, expr)
+      if (isAlwaysFinite(left)) return plain
+      return isAlwaysFinite(right) ? unlessNaN(l) : renderExpr(state, expr)
     default:
       return renderExpr(state, expr)
   }

@@ -3,7 +3,7 @@ import { comparisonKey } from '../comparison.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** The comparison key of an argument: the same instant in two zones is one value. */
-export function key(context: RenderContext, index: number): Sql {
+export function argumentKey(context: RenderContext, index: number): Sql {
   return comparisonKey(context.types[index]!, context.value(index), context.names)
 }
 

@@ -4,8 +4,6 @@ import type { SqlType } from '../../types/sql-type.ts'
 import { comparisonKey } from '../comparison.ts'
 import type { RenderContext } from '../rendering.ts'
 
-export const HALF = sql`CAST(10000000000000000000 AS HUGEINT)`
-
 /** The contribution of NULL to a checksum. */
 const CHECKSUM_OF_NULL = digits('-7046029288634856825')
 

@@ -4,7 +4,7 @@ import { holdsNull, isNested } from '../comparison.ts'
 import { checkedOrder, comparedExtreme, extremeKey, needsExtremeKey, type Extreme } from '../extremes.ts'
 import { bindName } from '../fill-template.ts'
 import type { RenderContext } from '../rendering.ts'
-import { key, groupParameter } from './aggregate-arguments.ts'
+import { argumentKey, groupParameter } from './aggregate-arguments.ts'
 
 function extremeOf(context: RenderContext, index: number, name: Extreme): Sql {
   return extremeKey(context.types[index]!, context.value(index), name, context.names)
@@ -34,7 +34,7 @@ export function extremes(context: RenderContext, name: 'min' | 'max'): Sql {
 }
 
 export function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
-  const found = context.fill`${code(`arg_${name}_null`)}($1, ${isFloating(context.types[1]!) ? key(context, 1) : extremeOf(context, 1, name)})`
+  const found = context.fill`${code(`arg_${name}_null`)}($1, ${isFloating(context.types[1]!) ? argumentKey(context, 1) : extremeOf(context, 1, name)})`
   // As in max and min, NaN counts only if there is no other number.
   if (isFloating(context.types[1]!)) {
     return context.fill`CASE WHEN count(*)$F(NOT isnan($2))$E > 0 THEN ${found}$F(NOT isnan($2))$E ELSE ${found}$F END`

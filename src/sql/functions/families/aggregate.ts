@@ -8,9 +8,9 @@ import { bindName } from '../fill-template.ts'
 import { aggregate, named, type FunctionDefinition } from '../function-definition.ts'
 import { counted, entriesOf, firstOfEachKey, isGroupedByKey, valuesOfEachKey } from '../map-keys.ts'
 import type { RenderContext } from '../rendering.ts'
-import { HALF, checksum } from './aggregate-checksum.ts'
+import { checksum } from './aggregate-checksum.ts'
 import { extreme, extremes, extremesBy, extremeBy } from './aggregate-extremes.ts'
-import { key, groupParameter } from './aggregate-arguments.ts'
+import { argumentKey, groupParameter } from './aggregate-arguments.ts'
 
 function sumOfDecimals(context: RenderContext): Sql {
   const { precision, scale } = context.types[0] as DecimalType
@@ -35,6 +35,9 @@ function inHalves({ types, clauses }: RenderContext): boolean {
   const { precision, scale } = types[0] as DecimalType
   return precision === 38 && (scale === 0 || scale > 30) && clauses?.distinct !== true
 }
+
+/** Divides 38 digits into an upper and a lower half. */
+const HALF = sql`CAST(10000000000000000000 AS HUGEINT)`
 
 /** The sums of the upper and of the lower 19 digits. */
 function halves(context: RenderContext): { readonly high: Sql; readonly low: Sql } {
@@ -180,7 +183,6 @@ const approximate = { note: 'exact, where Trino approximates' } as const
  * 0.3 %.
  */
 const COARSEST = 13
-
 const FINEST = 16
 
 const countNote = {
@@ -201,9 +203,9 @@ function bitsFor(error: number): number {
  * are counted there.
  */
 function distinctCount(context: RenderContext, leastBits: number): Sql {
-  if (context.clauses?.over !== undefined) return context.fill`count(DISTINCT ${key(context, 0)})$F`
+  if (context.clauses?.over !== undefined) return context.fill`count(DISTINCT ${argumentKey(context, 0)})$F`
   const bits = integer(leastBits)
-  const code = sql`q_distinct_code(hash(${key(context, 0)}), ${bits})`
+  const code = sql`q_distinct_code(hash(${argumentKey(context, 0)}), ${bits})`
   return context.fill`q_distinct_count(list(DISTINCT ${code})$F($1 IS NOT NULL)$E, ${bits})`
 }
 
@@ -310,7 +312,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
     (context) => {
       const order = context.clauses?.orderBy
       if (isGroupedByKey(context.types[0]!)) return firstOfEachKey(context.types[0]!, keysAndValues(context), context)
-      const by = order === undefined ? key(context, 0) : sql`${key(context, 0)}, ${order}`
+      const by = order === undefined ? argumentKey(context, 0) : sql`${argumentKey(context, 0)}, ${order}`
       return context.fill`q_map_first(list(${structOf({ k: context.fill`$1`, v: context.fill`$2` })} ORDER BY ${by})$F($1 IS NOT NULL)$E)`
     },
     { calledOnNull: true, orderSensitive: true },
