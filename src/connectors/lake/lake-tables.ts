@@ -32,7 +32,7 @@ import { versionSource, versionTable, versionTableOf, versionTables } from './ve
 
 /** The handle of a folder without manifest: `snapshot` names the state of its files. */
 const plainHandleSchema = z.object({ schema: z.string(), table: z.string(), snapshot: z.string() })
-/** The handle of a table with manifest: `id` says which table of that name, `version` which of its versions. */
+/** The handle of a table with manifest. `id` tells apart tables that had the same name one after another. */
 const versionHandleSchema = z.object({
   schema: z.string(),
   table: z.string(),
@@ -42,7 +42,7 @@ const versionHandleSchema = z.object({
   rewrite: z.boolean().optional(),
   /** For `rewrite`: files below this size are small, bytes. */
   smallBytes: z.number().int().optional(),
-  /** The folder of the manifest, relative to the location, if it may be another than that of the name. */
+  /** The folder of the manifest, relative to the location, if it may differ from the folder of the name. */
   folder: innerPathSchema.optional(),
   /** Reads rows that describe the versions, instead of the rows of the table. */
   history: z.enum(versionTables).optional(),
@@ -68,7 +68,7 @@ export interface LakeTablesDeps {
   readonly settings: ReadonlyMap<string, TableSettings>
 }
 
-/** The tables of a lake as statements read them. A method with the name of a method of `Connector` has its contract. */
+/** The tables of a lake, as statements read them. A public method does what the method of `Connector` with its name does. */
 export class LakeTables {
   readonly #deps: LakeTablesDeps
   /**

@@ -1,4 +1,4 @@
-/** A part of a Parquet file that begins and ends with a row group. */
+/** A range of rows of one Parquet file. It begins and ends at a border between row groups. */
 export interface ParquetRange {
   /** Absolute path. */
   readonly path: string

@@ -134,7 +134,7 @@ interface Part {
   readonly size: number
   /** Number of groups before it. */
   readonly before: number
-  /** Whether the pattern ends with `$` or `\z`. Behind these, DuckDB's LIKE finds text where RE2 finds none. */
+  /** Whether the part ends with `$` or `\z`. Behind these, DuckDB's LIKE finds text where RE2 finds none. */
   readonly isEnd?: boolean
 }
 

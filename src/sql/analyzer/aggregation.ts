@@ -86,7 +86,7 @@ export function putAggregation(
   return { node: aggregation.over(input), rewrite: aggregation.rewrite }
 }
 
-/** The columns of an aggregation, as its expressions need them. */
+/** Collects the columns of an aggregation while expressions are rewritten to its output. */
 class Aggregation implements Verifier {
   readonly #context: AnalysisContext
   readonly #grouping: Grouping

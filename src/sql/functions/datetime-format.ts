@@ -27,7 +27,7 @@ type Piece =
 /** A parsed format. */
 export interface CompiledFormat {
   print(printed: Printed): Sql
-  /** Whether the field prints the zone or the offset. */
+  /** Whether the format prints the zone or the offset. */
   readonly usesZone: boolean
 }
 

@@ -79,7 +79,7 @@ export function bindAll(state: RenderState, values: readonly Sql[], body: (names
   return bindName(bound, structOf(fields), body(names))
 }
 
-/** Calls `body` with names for values and columns, which are bound outside of the lambda that `body` renders. */
+/** Binds values and columns to names outside of a lambda. `body` renders the lambda with the names of the values. */
 export function bindColumns(
   state: RenderState,
   columns: readonly ColumnId[],

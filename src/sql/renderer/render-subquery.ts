@@ -6,6 +6,7 @@ import type { RenderState } from './render-state.ts'
 
 const FIRST_COLUMN = plainName('c0')
 
+/** Renders a subquery with one column. @param asKey whether the column is the comparison key of the values */
 export function renderSubquery(state: RenderState, { node, columns }: Subquery, asKey = false): Sql {
   noteQueryOfRow(state, node)
   const [{ id, type }] = columns as readonly [Subquery['columns'][number]]

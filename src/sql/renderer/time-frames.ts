@@ -6,7 +6,7 @@ import type { SqlType } from '../types/sql-type.ts'
 
 /** A frame for some of the rows. A row uses the first frame with a condition that is true for the row. */
 interface FrameOfRows {
-  /** Undefined in the last frame, for all other rows. */
+  /** Undefined in the last frame: all other rows use it. */
   readonly when: Sql | undefined
   readonly frame: Sql
 }

@@ -6,7 +6,7 @@ import type { Node, QualifiedName, Identifier } from './ast-node.ts'
 
 // The syntax tree of a statement, modeled after Trino's io.trino.sql.tree: the same names and structure (AND/OR
 // flattened into terms, `IS NOT DISTINCT FROM` a NotExpression, `FROM a, b` an IMPLICIT join …). Differences are noted
-// at the node. This file has the expressions; ast-query.ts has queries, ast-statements.ts all other statements.
+// at the node. This file has the expressions. The other files ast-*.ts have names, types, queries and statements.
 
 export type Expression =
   | Literal
