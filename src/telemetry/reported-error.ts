@@ -7,9 +7,8 @@ import { nodeCode } from '../shared/node-error.ts'
  */
 export function withoutData(text: string): string {
   const shown = text.search(/\n\s*LINE \d+:/)
-  return (shown < 0 ? text : text.slice(0, shown)).replace(
-    /(['"`])([^]*)\1/g,
-    (quoted, quote: string, inner: string) => (inner === '' ? quoted : `${quote}…${quote}`),
+  return (shown < 0 ? text : text.slice(0, shown)).replace(/(['"`])([^]*)\1/g, (quoted, quote: string, inner: string) =>
+    inner === '' ? quoted : `${quote}…${quote}`,
   )
 }
 

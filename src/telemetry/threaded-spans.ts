@@ -7,7 +7,8 @@ export type SpanThreadData = Omit<SpanExport, 'onSpans'>
 
 /** A message to the thread. */
 export type SpanThreadMessage<Source> =
-  'stop' | { readonly spans: readonly SpanRecord[]; readonly sources: readonly Source[] }
+  | 'stop'
+  | { readonly spans: readonly SpanRecord[]; readonly sources: readonly Source[] }
 
 /** A message from the thread: what became of spans, and how many items it has taken from its queue. */
 export interface SpanThreadAnswer {

@@ -13,7 +13,13 @@ export class ExactNumber {
 
 /** A value of a result: text, number, boolean, null, or a list or map of values. */
 export type Value =
-  string | number | boolean | null | ExactNumber | readonly Value[] | { readonly [key: string]: Value }
+  | string
+  | number
+  | boolean
+  | null
+  | ExactNumber
+  | readonly Value[]
+  | { readonly [key: string]: Value }
 
 /**
  * Parses JSON without losing digits: a number whose text JavaScript would change becomes an ExactNumber. Browsers give

@@ -22,7 +22,8 @@ export interface FileCheck {
 
 /** A file of a split, or a file that removes rows of it. */
 type CheckedFile =
-  Exclude<LakeSplit, { empty: true }> | { readonly file: string; readonly size: number; readonly footer: string }
+  | Exclude<LakeSplit, { empty: true }>
+  | { readonly file: string; readonly size: number; readonly footer: string }
 
 const MAX_KNOWN = 50_000
 const MAX_LOOKED = 1_000

@@ -17,7 +17,8 @@ import {
 
 /** The facts that were derived from one text file. */
 export type TextFacts =
-  { readonly kind: 'csv'; readonly shape: CsvShape } | { readonly kind: 'json'; readonly file: JsonFile }
+  | { readonly kind: 'csv'; readonly shape: CsvShape }
+  | { readonly kind: 'json'; readonly file: JsonFile }
 
 /** A column of a table of text files, with the type as which DuckDB reads its values. */
 interface TextColumn extends ColumnType {

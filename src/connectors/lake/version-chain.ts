@@ -15,7 +15,13 @@ const VERSION = /^v(\d{8,})\.json$/
 
 /** The steps of a commit; tests stop and kill a committer at each. */
 export type CommitStep =
-  'read' | 'beforeWrite' | 'beforeSync' | 'beforeLink' | 'afterLink' | 'beforeFolderSync' | 'afterFolderSync'
+  | 'read'
+  | 'beforeWrite'
+  | 'beforeSync'
+  | 'beforeLink'
+  | 'afterLink'
+  | 'beforeFolderSync'
+  | 'afterFolderSync'
 export type OnStep = (step: CommitStep, version: number) => void | Promise<void>
 
 /** The existing versions, ascending. */

@@ -2,7 +2,8 @@ import { likeTest, onlyMatch } from '../../shared/like-pattern.ts'
 
 /** A condition on a text: in a list, or like a pattern. Plain JSON, so that it fits an event. */
 export type TextCondition =
-  { readonly in: readonly string[] } | { readonly like: string; readonly escape?: string | undefined }
+  | { readonly in: readonly string[] }
+  | { readonly like: string; readonly escape?: string | undefined }
 
 /**
  * Conditions that all used rows meet, by column name; all of them hold at once. A connector may leave out other rows,

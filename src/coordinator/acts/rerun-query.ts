@@ -120,7 +120,9 @@ interface Page {
 
 /** The page that follows, or the end of the query. */
 type PageAnswer =
-  { readonly next: Page } | { readonly next: undefined; readonly errorName: string | undefined } | 'gone'
+  | { readonly next: Page }
+  | { readonly next: undefined; readonly errorName: string | undefined }
+  | 'gone'
 
 /** Reads the rows of a page and drops them. */
 async function readPage({ service }: RerunDeps, queryId: QueryId, { token, relayed }: Page): Promise<PageAnswer> {

@@ -13,7 +13,8 @@ export interface FileVersion {
   readonly entries?: number
   /** How much of the file may be kept; with its text where it is kept. */
   readonly kept:
-    { readonly as: 'recorded' | 'redacted'; readonly text: string } | { readonly as: 'secret' | 'too_long' }
+    | { readonly as: 'recorded' | 'redacted'; readonly text: string }
+    | { readonly as: 'secret' | 'too_long' }
 }
 
 /** Records files in the log: which are in force, and which could not be taken. Rejects as an append does. */

@@ -33,7 +33,9 @@ export interface ForgetBy extends Administrator {
 
 /** `open`: the query has not ended, nothing was done. `forgotten`: how many events lost their data; 0: none had any. */
 export type ForgetOutcome =
-  { readonly kind: 'unknown' } | { readonly kind: 'open' } | { readonly kind: 'forgotten'; readonly events: number }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'open' }
+  | { readonly kind: 'forgotten'; readonly events: number }
 
 export interface ForgetWholeDeps extends ForgetDeps {
   /** Reads streams of queries, wherever they are stored. */

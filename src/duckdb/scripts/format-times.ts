@@ -4,7 +4,8 @@ import { monthNames, weekdayNames, zoneName } from './datetime-print.ts'
 export interface JavaTime {
   readonly date: { readonly year: number; readonly month: number; readonly day: number } | undefined
   readonly time:
-    { readonly hour: number; readonly minute: number; readonly second: number; readonly nanos: number } | undefined
+    | { readonly hour: number; readonly minute: number; readonly second: number; readonly nanos: number }
+    | undefined
   readonly zone: { readonly id: string; readonly offsetSeconds: number } | undefined
   /** Milliseconds since 1970, if the value was given in this form. */
   readonly millis?: bigint

@@ -14,7 +14,8 @@ export interface TextToRead {
 
 /** The thread's answer: the expressions that it compiled, or the message about the wrong line. */
 export type ReadApart =
-  { readonly sound: readonly string[]; readonly version: TextVersion } | { readonly wrong: string }
+  | { readonly sound: readonly string[]; readonly version: TextVersion }
+  | { readonly wrong: string }
 
 const MOST_MEGABYTES = 1024
 

@@ -8,7 +8,8 @@ import { storableTime } from './storable-time.ts'
 
 /** A moment of a query's past: after its nth event, or after all events up to a time (ISO UTC). */
 export type AsOf =
-  { readonly sequence: number; readonly time?: never } | { readonly time: string; readonly sequence?: never }
+  | { readonly sequence: number; readonly time?: never }
+  | { readonly time: string; readonly sequence?: never }
 
 /** A query's state, made from its events alone. */
 export interface StoredView extends LiveQueryView {

@@ -25,7 +25,13 @@ export interface ArchivedTable {
 }
 
 export type ArchivedName =
-  'queries' | 'stages' | 'tasks' | 'operators' | 'table_access' | 'columns_read' | 'query_events'
+  | 'queries'
+  | 'stages'
+  | 'tasks'
+  | 'operators'
+  | 'table_access'
+  | 'columns_read'
+  | 'query_events'
 
 const ofQuery = (name: ArchivedName, columns: Columns, ...order: string[]): ArchivedTable => ({
   name,

@@ -29,7 +29,8 @@ interface Placeholder {
 
 /** A condition on a single row, or a condition that needs earlier matched rows. */
 export type Condition =
-  { readonly of: 'row'; readonly expr: Expr } | { readonly of: 'match'; readonly code: ConditionCode }
+  | { readonly of: 'row'; readonly expr: Expr }
+  | { readonly of: 'match'; readonly code: ConditionCode }
 
 /** Values of single rows that conditions combine: computed for every row, as texts. */
 export interface ConditionColumn {

@@ -52,7 +52,8 @@ type SetStep = Extract<RoutineStep, { readonly kind: 'set' }>
 
 /** Steps that are rendered together: assignments that do not depend on each other, or one other step. */
 type Group =
-  { readonly kind: 'sets'; readonly sets: readonly SetStep[] } | Exclude<RoutineStep, { readonly kind: 'set' }>
+  | { readonly kind: 'sets'; readonly sets: readonly SetStep[] }
+  | Exclude<RoutineStep, { readonly kind: 'set' }>
 
 class RoutineBody {
   private readonly context: AnalysisContext

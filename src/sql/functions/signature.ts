@@ -17,7 +17,13 @@ export type TypePattern =
   | { readonly kind: 'function'; readonly parameters: readonly TypePattern[]; readonly result: TypePattern }
 
 export type SizedKind =
-  'decimal' | 'varchar' | 'char' | 'time' | 'timestamp' | 'time with time zone' | 'timestamp with time zone'
+  | 'decimal'
+  | 'varchar'
+  | 'char'
+  | 'time'
+  | 'timestamp'
+  | 'time with time zone'
+  | 'timestamp with time zone'
 
 export interface Signature {
   readonly name: string

@@ -18,7 +18,8 @@ type TypedValue<Type> = Type extends 'integer' | 'double'
 
 /** The type of a property's value; undefined only if its default is NULL. */
 export type PropertyValue<Name extends ActingProperty> =
-  TypedValue<Acting[Name]['type']> | (Acting[Name]['defaultValue'] extends string ? never : undefined)
+  | TypedValue<Acting[Name]['type']>
+  | (Acting[Name]['defaultValue'] extends string ? never : undefined)
 
 const byName: ReadonlyMap<string, SessionProperty> = new Map(
   [

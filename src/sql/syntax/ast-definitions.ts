@@ -135,7 +135,8 @@ export interface CommentOn extends Node<'CommentOn'> {
 }
 
 export type ColumnPosition =
-  { readonly position: 'FIRST' | 'LAST' } | { readonly position: 'AFTER'; readonly column: Identifier }
+  | { readonly position: 'FIRST' | 'LAST' }
+  | { readonly position: 'AFTER'; readonly column: Identifier }
 
 export interface AddColumn extends Node<'AddColumn'> {
   readonly table: QualifiedName

@@ -26,7 +26,8 @@ export interface JsonExists extends Node<'JsonExists'> {
 }
 
 export type JsonValueBehavior =
-  { readonly behavior: 'ERROR' | 'NULL' } | { readonly behavior: 'DEFAULT'; readonly value: Expression }
+  | { readonly behavior: 'ERROR' | 'NULL' }
+  | { readonly behavior: 'DEFAULT'; readonly value: Expression }
 
 /** The default of both behaviors is NULL. */
 export interface JsonValueCall extends Node<'JsonValue'> {
@@ -88,7 +89,10 @@ export interface JsonTable extends Node<'JsonTable'> {
 }
 
 export type JsonTableColumn =
-  JsonTableOrdinalityColumn | JsonTableValueColumn | JsonTableQueryColumn | JsonTableNestedColumns
+  | JsonTableOrdinalityColumn
+  | JsonTableValueColumn
+  | JsonTableQueryColumn
+  | JsonTableNestedColumns
 
 export interface JsonTableOrdinalityColumn extends Node<'JsonTableOrdinalityColumn'> {
   readonly name: Identifier

@@ -48,7 +48,13 @@ export interface Use extends Node<'Use'> {
 }
 
 export type SessionStatement =
-  SetSession | ResetSession | SetSessionAuthorization | ResetSessionAuthorization | SetTimeZone | SetPath | SetRole
+  | SetSession
+  | ResetSession
+  | SetSessionAuthorization
+  | ResetSessionAuthorization
+  | SetTimeZone
+  | SetPath
+  | SetRole
 
 export interface SetSession extends Node<'SetSession'> {
   readonly name: QualifiedName
@@ -207,7 +213,15 @@ export interface Rollback extends Node<'Rollback'> {}
 // ---- Data
 
 export type DataStatement =
-  Insert | Delete | Update | Merge | TruncateTable | Call | Analyze | TableExecute | RefreshMaterializedView
+  | Insert
+  | Delete
+  | Update
+  | Merge
+  | TruncateTable
+  | Call
+  | Analyze
+  | TableExecute
+  | RefreshMaterializedView
 
 export interface Insert extends Node<'Insert'> {
   readonly target: QualifiedName

@@ -8,7 +8,10 @@ import type { RelayedQueryAnswer } from '../registry/remote-answers.ts'
 
 /** The answer to a client about a query at one token. */
 export type StatementAnswer =
-  QueryAnswer | RelayedQueryAnswer | { readonly kind: 'gone' } | { readonly kind: 'unknown' }
+  | QueryAnswer
+  | RelayedQueryAnswer
+  | { readonly kind: 'gone' }
+  | { readonly kind: 'unknown' }
 
 export interface QueryAnswer extends StatementView {
   readonly kind: 'answer'

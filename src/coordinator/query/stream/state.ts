@@ -141,7 +141,8 @@ export function writtenBy(state: QueryCore): { readonly rows: number; readonly b
 export function remoteOf({
   tasks,
 }: Pick<QueryCore, 'tasks'>):
-  { readonly cluster: string; readonly queryId: string; readonly attempts: number } | undefined {
+  | { readonly cluster: string; readonly queryId: string; readonly attempts: number }
+  | undefined {
   const remotes = [...tasks.values()].flatMap(({ remote }) => (remote ? [remote] : []))
   const last = remotes.at(-1)
   return last && { cluster: last.cluster, queryId: last.queryId, attempts: remotes.length }
