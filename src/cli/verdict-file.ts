@@ -1,6 +1,6 @@
 import { closeSync, createReadStream, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'
-import { createInterface } from 'node:readline'
 import { replayLineSchema, type ReplayLine } from '../replay/replay-line.ts'
+import { linesIn } from '../shared/text-lines.ts'
 
 /** Verdicts on statements, one a line. An interrupted replay continues after the last complete line. */
 export interface VerdictFile {
@@ -20,7 +20,7 @@ export function openVerdictFile(path: string | undefined): VerdictFile {
       let number = 0
       let wrong: number | undefined
       let whole = 0
-      for await (const line of createInterface({ input: createReadStream(path, 'utf8'), crlfDelay: Infinity })) {
+      for await (const line of linesIn(createReadStream(path))) {
         number++
         if (wrong !== undefined) throw strange(path, wrong)
         const read = lineOf(line)

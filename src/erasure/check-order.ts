@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { clusterEventSchemas } from '../coordinator/clusters/events.ts'
 import { nodeEventSchemas } from '../coordinator/nodes/events.ts'
 import { queryEventSchemas } from '../coordinator/query/stream/events.ts'
 import { systemEventSchemas } from '../coordinator/system/events.ts'
@@ -20,22 +21,38 @@ export function checkOrder({ subject, mentions, reason }: ErasureOrder): void {
   if (reason !== undefined && (search.isIn(reason) || inSmallLetters.isIn(reason.toLowerCase())))
     refuse('The reason is recorded, so it must not contain what is to be erased')
   if ('user' in subject && !mentions) return
+  if ('user' in subject && !MENTIONABLE.test(subject.user))
+    refuse('A name without a letter or three digits would be found in all queries: erase it without mentions')
   if (ownWords().some((word) => search.isIn(word)))
-    refuse('The text is part of a field name or of a fixed value of the events, so it would be found in all queries')
+    refuse(
+      'The text is part of a field name, an event type or a fixed value of the events, so it would be found in all queries',
+    )
 }
+
+/** Matches names that are more than a number or a sign of JSON. */
+const MENTIONABLE = /\p{L}|\p{N}.*\p{N}.*\p{N}/su
 
 function smallLettersOf(subject: Subject): Subject {
   return 'user' in subject ? { user: subject.user.toLowerCase() } : { value: subject.value.toLowerCase() }
 }
 
+/** Constants of JSON, and the words in the header of each stored event, in the log and in its archive. */
+const WORDS_OF_HEADERS =
+  'true false null system none gzip sequence epoch type time traceparent prevhash hash digest enc data forgotten'.split(
+    ' ',
+  )
+
 let words: readonly string[] | undefined
 
-/** The names of fields and the fixed values in the data of events. */
+/** The types of events, and the names of fields and the fixed values in their headers and their data. */
 function ownWords(): readonly string[] {
   if (words) return words
-  const found = new Set<string>()
-  for (const schema of [queryEventSchemas, systemEventSchemas, nodeEventSchemas].flatMap((all) => Object.values(all)))
+  const found = new Set<string>(WORDS_OF_HEADERS)
+  const schemas = [queryEventSchemas, systemEventSchemas, nodeEventSchemas, clusterEventSchemas]
+  for (const [type, schema] of schemas.flatMap((all) => Object.entries(all))) {
+    found.add(type)
     collect(z.toJSONSchema(schema, { unrepresentable: 'any' }), found)
+  }
   return (words = [...found])
 }
 

@@ -1,4 +1,3 @@
-import { setImmediate as immediate } from 'node:timers/promises'
 import { decodeQueryEvent } from '../coordinator/query/stream/decode-event.ts'
 import {
   beginning,
@@ -11,6 +10,8 @@ import {
 import { queryOfStream } from '../shared/ids.ts'
 import { classify, type ErasureScope, type SubjectFinding } from './classify.ts'
 import type { SearchProgress } from './erasure-store.ts'
+import { createPauses } from './pauses.ts'
+import type { SubjectSearch } from './subject.ts'
 
 /** The logs that an erasure searches. The archive of a log is part of it. */
 export interface SearchedLogs {
@@ -41,8 +42,8 @@ export interface SearchStep {
 
 /** Most events in memory at once. */
 const STEP_EVENTS = 2000
-/** Most events that are searched in one pass of the event loop. */
-const EVENTS_AT_ONCE = 50
+/** How many result pages are read at the same time. */
+const PAGES_AT_ONCE = 4
 /** Small pages of results are dropped after this time, milliseconds. */
 export const PAGES_KEPT_MS = 25 * 3_600_000
 
@@ -56,6 +57,7 @@ export async function* searchLogs(
   scope: ErasureScope,
   from?: SearchProgress,
 ): AsyncGenerator<SearchStep> {
+  const pause = createPauses()
   const until = await log.tip()
   const logs = [...(await before()), log]
   for (let number = from?.log ?? 0; number < logs.length; number++) {
@@ -68,12 +70,14 @@ export async function* searchLogs(
       if (step.events.length === 0) break
       next = step.next
       const found: FoundEvent[] = []
-      for (const [index, event] of step.events.entries()) {
-        // The process also serves statements.
-        if (index % EVENTS_AT_ONCE === 0) await immediate()
-        const finding = classify(event, scope) ?? (isNewest ? await findInPages(log, event, scope) : undefined)
+      const others: Recorded[] = []
+      for (const event of step.events) {
+        await pause()
+        const finding = classify(event, scope)
         if (finding) found.push({ event, finding })
+        else others.push(event)
       }
+      if (isNewest) found.push(...(await findInPages(log, others, scope)))
       yield { events: step.events, found, reached: { log: number, next }, isInNewestLog: isNewest }
     }
   }
@@ -88,21 +92,32 @@ function readable(event: Recorded): ReturnType<typeof decodeQueryEvent> {
   }
 }
 
-/** Searches the small result pages that an event names. A user's name in rows is data of a table, and is not searched. */
+/** Searches the small result pages that events name. A user's name in rows is data of a table, and is not searched. */
 async function findInPages(
   log: Pick<ResultPages, 'readPage'>,
-  event: Recorded,
+  events: readonly Recorded[],
   { search }: ErasureScope,
-): Promise<SubjectFinding | undefined> {
-  if ('user' in search.subject || event.type !== 'ResultPagesPublished') return undefined
-  if (Date.parse(event.time) < Date.now() - PAGES_KEPT_MS) return undefined
+): Promise<readonly FoundEvent[]> {
+  if ('user' in search.subject) return []
+  const since = Date.now() - PAGES_KEPT_MS
+  const left = events.filter(({ type, time }) => type === 'ResultPagesPublished' && Date.parse(time) >= since)
+  const found: FoundEvent[] = []
+  const searchNext = async (): Promise<void> => {
+    for (let event = left.pop(); event; event = left.pop())
+      if (await isInPages(log, event, search))
+        found.push({ event, finding: { kind: 'query', queryId: queryOfStream(event.stream) } })
+  }
+  await Promise.all(Array.from({ length: PAGES_AT_ONCE }, searchNext))
+  return found
+}
+
+async function isInPages(log: Pick<ResultPages, 'readPage'>, event: Recorded, search: SubjectSearch): Promise<boolean> {
   const published = readable(event)
-  if (published?.type !== 'ResultPagesPublished') return undefined
+  if (published?.type !== 'ResultPagesPublished') return false
   const { firstToken, pages } = published.data
   for (const [index, page] of pages.entries()) {
     const bytes = page.kept === 'log' ? await log.readPage(event.stream, firstToken + index, page.place) : undefined
-    if (bytes && search.isIn(Buffer.from(bytes).toString()))
-      return { kind: 'query', queryId: queryOfStream(event.stream) }
+    if (bytes && search.isIn(Buffer.from(bytes).toString())) return true
   }
-  return undefined
+  return false
 }

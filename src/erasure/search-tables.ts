@@ -1,5 +1,6 @@
 import type { QueryRows } from '../events/projection.ts'
 import type { Remainder } from './erasure-store.ts'
+import { createPauses } from './pauses.ts'
 import { PAGES_KEPT_MS } from './search-logs.ts'
 import { CODED, PACKED, type SubjectSearch } from './subject.ts'
 
@@ -60,6 +61,7 @@ async function foundIn(query: QueryRows, { name, columns }: Table, search: Subje
   // A partition may have been dropped since the tables were listed.
   const [there] = await query('select to_regclass($1) is not null as there', [name])
   if (columns.length === 0 || there?.['there'] !== true) return 0
+  const pause = createPauses()
   let found = 0
   const text = `concat_ws(E'\\n', variadic array[${columns.join(', ')}])`
   const inBytes = search.spellings.map(escapedBytes).filter((escaped) => !search.spellings.includes(escaped))
@@ -70,8 +72,10 @@ async function foundIn(query: QueryRows, { name, columns }: Table, search: Subje
   )
   for (;;) {
     const rows = await query(`fetch ${ROWS} from found`, [])
-    for (const { text: row } of rows)
+    for (const { text: row } of rows) {
       if (search.isIn(String(row)) || inBytes.some((escaped) => String(row).includes(escaped))) found++
+      await pause()
+    }
     if (rows.length < ROWS) break
   }
   await query('close found', [])

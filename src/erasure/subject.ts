@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 import { z } from 'zod'
+import { storableText } from '../events/storable-text.ts'
 
 /** Shortest text that may be searched for, in characters: shorter ones occur in the data of most queries. */
 const SHORTEST = 3
@@ -58,17 +59,21 @@ export function searchFor(subject: Subject): SubjectSearch {
   return {
     subject,
     spellings,
-    isIn: (text) => isInPlain(text) || packedTexts(text).some(isInPlain),
+    isIn(text) {
+      if (isInPlain(text)) return true
+      for (const unpacked of packedTexts(text)) if (isInPlain(unpacked)) return true
+      return false
+    },
   }
 }
 
 /**
- * Spellings of a value in SQL, in JSON, in addresses, and in both normal forms of Unicode. Programs differ in which
- * characters they replace by codes: `decodedTexts` finds the other spellings.
+ * Spellings of a value in SQL, in JSON, in addresses, in the read models, and in both normal forms of Unicode. Programs
+ * differ in which characters they replace by codes: `decodedTexts` finds the other spellings.
  */
 function spellingsOf(value: string): readonly string[] {
   const spellings = new Set<string>()
-  for (const form of [value, value.normalize('NFC'), value.normalize('NFD')]) {
+  for (const form of [value, value.normalize('NFC'), value.normalize('NFD'), storableText(value)]) {
     const percent = encodeURIComponent(Buffer.from(form).toString())
     for (const quoted of [form, form.replaceAll("'", "''"), form.replaceAll('"', '""'), form.replaceAll('/', '\\/')]) {
       let text = quoted
@@ -88,7 +93,8 @@ function spellingsOf(value: string): readonly string[] {
 
 /** Matches codes of characters in addresses and in JSON. Valid in JavaScript, in Postgres and in DuckDB. */
 export const CODED = String.raw`%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}`
-const CODES_OF_JSON = /\\+u([0-9A-Fa-f]{4})/g
+/** Begins only at the first of several backslashes: each other beginning would pass all of them again. */
+const CODES_OF_JSON = /(?<!\\)\\+u([0-9A-Fa-f]{4})/g
 const CODES_OF_ADDRESSES = /(?:%[0-9A-Fa-f]{2})+/g
 const IS_CODED = new RegExp(CODED)
 
@@ -121,18 +127,27 @@ function lastCharacter(text: string): string {
 
 /** The beginning of gzip data in base64, as large data of events is stored. */
 export const PACKED = 'H4sI'
-const PACKED_DATA = /H4sI[A-Za-z0-9+/]{20,}={0,2}/g
+const END_OF_PACKED = /[^A-Za-z0-9+/]/g
 /** Limit of one unpacked text. */
 const MAX_UNPACKED_BYTES = 256 << 20
 
-function packedTexts(text: string): string[] {
-  if (!text.includes(PACKED)) return []
-  return [...text.matchAll(PACKED_DATA)].flatMap(([packed]) => {
-    try {
-      return [gunzipSync(Buffer.from(packed, 'base64'), { maxOutputLength: MAX_UNPACKED_BYTES }).toString()]
-    } catch {
-      // The letters only look like packed data.
-      return []
-    }
-  })
+/** Unpacks one text at a time: each may have hundreds of megabytes. */
+function* packedTexts(text: string): Generator<string> {
+  for (let at = text.indexOf(PACKED); at >= 0;) {
+    // An expression for the whole data would overflow its stack at some megabytes.
+    END_OF_PACKED.lastIndex = at
+    const end = END_OF_PACKED.exec(text)?.index ?? text.length
+    const unpacked = unpackedText(text.slice(at, end))
+    if (unpacked !== undefined) yield unpacked
+    at = text.indexOf(PACKED, end)
+  }
+}
+
+/** @returns undefined for letters that only look like packed data */
+function unpackedText(packed: string): string | undefined {
+  try {
+    return gunzipSync(Buffer.from(packed, 'base64'), { maxOutputLength: MAX_UNPACKED_BYTES }).toString()
+  } catch {
+    return undefined
+  }
 }

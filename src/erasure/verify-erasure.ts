@@ -1,16 +1,20 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { createGunzip } from 'node:zlib'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { constants, createGunzip } from 'node:zlib'
 import { systemEventData } from '../coordinator/system/decode-event.ts'
 import { systemStream } from '../coordinator/system/events.ts'
+import { ArchiveDamaged } from '../events/archive/archived-records.ts'
 import type { Recorded } from '../events/event-log.ts'
 import type { ParquetEngine } from '../readmodels/archive/parquet-engine.ts'
+import { isUnfinished } from '../readmodels/archive/query-archive.ts'
 import { isQueryId } from '../shared/ids.ts'
 import { hasCode } from '../shared/node-error.ts'
+import { linesIn } from '../shared/text-lines.ts'
 import type { Remainder } from './erasure-store.ts'
+import { createPauses } from './pauses.ts'
 import { searchLogs, type SearchedLogs } from './search-logs.ts'
 import { searchTables, type TableRows } from './search-tables.ts'
 import { CODED, PACKED, searchFor, type Subject, type SubjectSearch } from './subject.ts'
@@ -141,18 +145,23 @@ function countRemoved(
   else for (const sequence of fact.sequences) removed.records.add(sequence)
 }
 
-/** How often a folder is searched whose files are replaced during the search. */
-const MOST_SEARCHES = 5
+/** How long a folder is searched again whose files another process replaces during the search, milliseconds. */
+const REPLACED_MS = 60_000
+const LOOK_AGAIN_MS = 200
 
 /** Searches all files below a folder, of any name: also copies that were left behind. */
 async function searchFolder({ folder, engine }: SearchedFolder, search: SubjectSearch): Promise<Remainder> {
-  for (let searches = 1; ; searches++) {
-    const found = await foundInFolder({ folder, engine }, search, searches < MOST_SEARCHES)
+  for (const until = performance.now() + REPLACED_MS; ; await sleep(LOOK_AGAIN_MS)) {
+    const found = await foundInFolder({ folder, engine }, search, performance.now() < until)
     if (found !== undefined) return { location: `archive ${folder}`, found }
   }
 }
 
-/** @returns undefined if a file disappeared, because another process replaces files: the search must begin again */
+/**
+ * @returns undefined if a file disappeared or is not complete, because another process replaces files: the search must
+ *   begin again
+ * @throws ArchiveDamaged for a file that cannot be read
+ */
 async function foundInFolder(
   { folder, engine }: SearchedFolder,
   search: SubjectSearch,
@@ -165,8 +174,8 @@ async function foundInFolder(
     for await (path of filesBelow(folder)) found += await foundInFile(engine, path, search)
     return found
   } catch (error) {
-    if (mayRepeat && (hasCode(error, 'ENOENT') || !existsSync(path))) return undefined
-    throw error
+    if (mayRepeat && (hasCode(error, 'ENOENT') || !existsSync(path) || isUnfinished(path))) return undefined
+    throw new ArchiveDamaged(`${path} cannot be searched: ${(error as Error).message}`, { cause: error })
   }
 }
 
@@ -175,15 +184,23 @@ async function foundInFile(engine: ParquetEngine, path: string, search: SubjectS
   return linesWith(path, search)
 }
 
-/** The number of lines of a file, which may be packed, that contain the subject. One line is in memory at once. */
+/**
+ * The number of lines of a file, which may be packed, that contain the subject. One line is in memory at once. A killed
+ * process may have written only the beginning of a packed file.
+ */
 async function linesWith(path: string, search: SubjectSearch): Promise<number> {
   const file = createReadStream(path)
-  const input: Readable = path.endsWith('.gz') ? file.pipe(createGunzip()) : file
+  const unpack = createGunzip({ finishFlush: constants.Z_SYNC_FLUSH })
+  const input: Readable = path.endsWith('.gz') ? file.pipe(unpack) : file
   // `pipe` passes no errors on.
   file.once('error', (error) => input.destroy(error))
+  const pause = createPauses()
   let found = 0
   try {
-    for await (const line of createInterface({ input, crlfDelay: Infinity })) if (search.isIn(line)) found++
+    for await (const line of linesIn(input)) {
+      if (search.isIn(line)) found++
+      await pause()
+    }
     return found
   } finally {
     file.destroy()
@@ -205,13 +222,18 @@ function nothingIfMissing(error: unknown): [] {
 
 /** Reads only rows that may contain the subject. */
 async function foundInParquet(engine: ParquetEngine, path: string, search: SubjectSearch): Promise<number> {
+  const pause = createPauses()
   let found = 0
   const rows = engine.rows(
     `select text from (select concat_ws(chr(10), *COLUMNS(*)) as text from read_parquet($1))
      where regexp_matches(text, $3) or len(list_filter($2::varchar[], lambda spelling: contains(text, spelling))) > 0`,
     [path, [...search.spellings, PACKED], CODED],
   )
-  for await (const part of rows) for (const [row] of part) if (search.isIn(String(row))) found++
+  for await (const part of rows)
+    for (const [row] of part) {
+      if (search.isIn(String(row))) found++
+      await pause()
+    }
   return found
 }
 

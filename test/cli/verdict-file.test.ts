@@ -30,6 +30,12 @@ describe('A verdict file', () => {
     }
   })
 
+  it('keeps lines whose texts contain other line ends of Unicode', async () => {
+    const path = join(folder.path, 'separators.jsonl')
+    writeFileSync(path, `${JSON.stringify(line('a\u2028b'))}\n${JSON.stringify(line('c\u2029'))}\n`)
+    expect(await idsIn(path)).toEqual(['a\u2028b', 'c\u2029'])
+  })
+
   it('continues on a new line after a last line without its line break', async () => {
     const path = join(folder.path, 'unbroken.jsonl')
     writeFileSync(path, JSON.stringify(line('a')))

@@ -41,6 +41,17 @@ it('the proof counts published lines in the file of OpenLineage and in its older
   })
 })
 
+it.each(['\u2028', '\u2029', '\u0085', '\ud800', '\u0000'])(
+  'the proof finds a value with the character %j in published lines',
+  async (character) => {
+    const value = `eva${character}lund`
+    const file = join(folder, 'characters.jsonl')
+    writeFileSync(file, `${JSON.stringify({ value })}\n${JSON.stringify({ value: 'eva lund' })}\n`)
+    const { locations } = await verifyErasure(depsOf(file), { value })
+    expect(locations.at(-1)).toMatchObject({ found: 1 })
+  },
+)
+
 it('the proof finds nothing in a file of OpenLineage that does not exist', async () => {
   const { locations } = await verifyErasure(depsOf(join(folder, 'missing', 'lineage.jsonl')), { user: 'eva' })
   expect(locations.at(-1)).toMatchObject({ found: 0 })

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { checkOrder } from '../../src/erasure/check-order.ts'
+import { storableText } from '../../src/events/storable-text.ts'
 import { searchFor, subjectHash, subjectSchema } from '../../src/erasure/subject.ts'
 
 const value = searchFor({ value: `O'Brien "Eva" \\ é@example.com` })
@@ -65,6 +67,10 @@ it.each([
   [{ value: 'FINISHED' }, false],
   [{ value: 'preparedState' }, false],
   [{ user: 'session' }, true],
+  [{ value: 'QueryCreated' }, false],
+  [{ value: 'ClusterStateAsked' }, false],
+  [{ value: 'prevhash' }, false],
+  [{ value: 'true' }, false],
 ])('an order for %j is refused, because all events contain the text', (subject, mentions) => {
   expect(() => checkOrder({ subject, mentions })).toThrow('field name')
 })
@@ -73,8 +79,14 @@ it.each([
   [{ value: 'eva.lund@example.com' }, true],
   [{ user: 'session' }, false],
   [{ user: 'eva' }, true],
+  [{ user: '4711' }, true],
 ])('an order for %j is accepted', (subject, mentions) => {
   checkOrder({ subject, mentions, reason: 'request 7' })
+})
+
+it.each(['*', ',', ' ', '1', '42', '.*'])('an order for the mentions of user %j is refused', (user) => {
+  expect(() => checkOrder({ subject: { user }, mentions: true })).toThrow('without a letter or three digits')
+  checkOrder({ subject: { user }, mentions: false })
 })
 
 it('an order whose reason names the subject is refused', () => {
@@ -99,3 +111,31 @@ it.each(['asked by Eva.Lund@Example.com', 'eva.lund%40example.com', 'EVA.LUND@EX
     expect(() => checkOrder({ subject, mentions: false, reason })).toThrow('must not contain')
   },
 )
+
+it('a search finds a value in packed data of some megabytes', () => {
+  const sql = `${randomBytes(8 << 20).toString('hex')} eva.lund`
+  const packed = gzipSync(JSON.stringify({ sql })).toString('base64')
+  expect(searchFor({ value: 'eva.lund' }).isIn(JSON.stringify({ data: packed }))).toBe(true)
+  expect(searchFor({ value: 'olga.berg' }).isIn(JSON.stringify({ data: packed }))).toBe(false)
+})
+
+it('a search passes a long row of backslashes once', { timeout: 20_000 }, () => {
+  const text = JSON.stringify({ sql: `${'\\'.repeat(150_000)} %41 \\\\u00e9va` })
+  expect(searchFor({ user: 'éva' }).isIn(text)).toBe(true)
+  expect(searchFor({ user: 'eva' }).isIn(text)).toBe(false)
+})
+
+it.each([
+  ['a line separator', 'eva\u2028lund'],
+  ['a paragraph separator', 'eva\u2029lund'],
+  ['half of a pair', 'eva\ud83dlund'],
+  ['the character 0', 'eva\u0000lund'],
+  ['a line feed', 'eva\nlund'],
+  ['signs of a pattern', 'e.*[a](lund)+?$'],
+])('a search for a value with %s finds it in JSON, in JSON in JSON and in the read models', (_, given) => {
+  const search = searchFor({ value: given })
+  const json = JSON.stringify({ sql: `SELECT '${given}'` })
+  expect([json, JSON.stringify({ data: json })].map((text) => search.isIn(text))).toEqual([true, true])
+  expect(search.isIn(storableText(`SELECT '${given}'`))).toBe(true)
+  expect(search.isIn(JSON.stringify({ sql: 'SELECT evalund, e, a, lund' }))).toBe(false)
+})

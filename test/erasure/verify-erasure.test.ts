@@ -57,3 +57,50 @@ it('the proof finds a value in an archive whose files are replaced during the se
   const { locations } = await verifyErasure(depsOf(engine), { value: VALUE })
   expect(locations.filter(({ found }) => found > 0)).toEqual([{ location: `archive ${folder}`, found: 1 }])
 })
+
+it('the proof finds a value in a packed file whose end is missing', async () => {
+  const lines = Array.from({ length: 200 }, (_, index) => `${index} ${'x'.repeat(index)} SELECT '${VALUE}'\n`).join('')
+  const packed = gzipSync(lines)
+  writeFileSync(join(folder, '0-0.jsonl.gz'), packed.subarray(0, packed.length >> 1))
+  writeFileSync(join(folder, '1-0.jsonl.gz'), '')
+  const { locations } = await verifyErasure(depsOf(NO_ROWS), { value: VALUE })
+  const found = locations.find(({ location }) => location === `archive ${folder}`)!.found
+  expect(found).toBeGreaterThan(10)
+  expect(found).toBeLessThan(200)
+})
+
+it('the proof searches again while a process writes a file of rows', async () => {
+  mkdirSync(join(folder, '.copy-a'))
+  writeFileSync(join(folder, '.copy-a', 'queries.parquet'), '')
+  let searches = 0
+  const engine = {
+    ...NO_ROWS,
+    async *rows(): AsyncGenerator<readonly (readonly unknown[])[]> {
+      if (++searches === 1) throw new Error('No magic bytes found at end of file')
+      yield [[`SELECT '${VALUE}'`]]
+    },
+  }
+  const { locations } = await verifyErasure(depsOf(engine), { value: VALUE })
+  expect(locations.filter(({ found }) => found > 0)).toEqual([{ location: `archive ${folder}`, found: 1 }])
+})
+
+it('the proof names a file that cannot be read', async () => {
+  writeFileSync(join(folder, '0-0.jsonl.gz'), 'no packed data')
+  await expect(verifyErasure(depsOf(NO_ROWS), { value: VALUE })).rejects.toThrow(
+    `${join(folder, '0-0.jsonl.gz')} cannot be searched: incorrect header check`,
+  )
+})
+
+it('the proof lets other work of the process run between two long lines', async () => {
+  const packed = gzipSync('x'.repeat(8 << 20), { level: 9 }).toString('base64')
+  writeFileSync(join(folder, '0-0.jsonl'), `{"sql":"${packed}"}\n`.repeat(20))
+  let passes = 0
+  const count = (): void => {
+    passes++
+    next = setImmediate(count)
+  }
+  let next = setImmediate(count)
+  await verifyErasure(depsOf(NO_ROWS), { value: VALUE })
+  clearImmediate(next)
+  expect(passes).toBeGreaterThanOrEqual(20)
+})

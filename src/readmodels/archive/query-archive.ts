@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import pg from 'pg'
 import { renameDurably, syncNames } from '../../events/archive/durable-files.ts'
 import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
@@ -73,6 +73,12 @@ class NoRoom extends QuipuError {
 }
 
 const COPY = '.copy-'
+
+/** Whether a file belongs to a period that a process writes now, or did not finish. */
+export function isUnfinished(path: string): boolean {
+  return basename(dirname(path)).startsWith(COPY)
+}
+
 /**
  * Readers search the `system` events after a stored sequence for forgotten queries. The sequence is moved on when more
  * events than this follow it.
