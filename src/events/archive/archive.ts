@@ -6,7 +6,7 @@ import { LogUnavailable } from '../event-log.ts'
 import type { LogPosition, StoredRecord, StreamHead } from '../record-store.ts'
 import { hasCode } from '../../shared/node-error.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
-import { ArchiveDamaged, type ArchivedEvent, type ArchivedRecords } from './archived-records.ts'
+import { ArchiveDamaged, type ArchivedEvent, type ArchivedRecords, type SequencesByStream } from './archived-records.ts'
 import { renameDurably, syncNames, writeDurably } from './durable-files.ts'
 import { manifestSchema, logPositionOf, type PeriodManifest, type Segment } from './manifest.ts'
 import { packRecords, sha256Of, unpackLines, unpackRecords } from './segment.ts'
@@ -30,12 +30,6 @@ const GONE = '.gone-'
 /** Unpacked segments to keep in memory. */
 const OPENED = 2
 
-/** Events of a stream whose data is to be forgotten. */
-interface Forgotten {
-  readonly stream: string
-  readonly sequences: ReadonlySet<number>
-}
-
 /** The archived periods of a log, each in a folder of its own; a file is replaced as a whole or not at all. */
 export class Archive implements ArchivedRecords {
   readonly folder: string
@@ -44,7 +38,7 @@ export class Archive implements ArchivedRecords {
   #periods: Promise<readonly PeriodManifest[]> | undefined
   readonly #opened = new Map<string, readonly StoredRecord[]>()
   /** The period that this process copies, and what was forgotten meanwhile: the copy may already contain it. */
-  #copy: { readonly folder: string; readonly forgotten: Forgotten[] } | undefined
+  #copy: { readonly folder: string; readonly forgotten: SequencesByStream[] } | undefined
   /** Ends when the last queued rewrite ends: files are rewritten one after the other. */
   #rewriting: Promise<unknown> = Promise.resolve()
 
@@ -188,15 +182,15 @@ export class Archive implements ArchivedRecords {
     })
   }
 
-  forget(stream: string, sequences: readonly number[], below: readonly bigint[]): Promise<ReadonlySet<number>> {
-    const forgotten = { stream, sequences: new Set(sequences) }
+  forget(events: SequencesByStream, below: readonly bigint[]): Promise<SequencesByStream> {
     return this.#queued(async () => {
       await this.#removeLeft()
-      this.#copy?.forgotten.push(forgotten)
-      const found = new Set<number>()
+      this.#copy?.forgotten.push(events)
+      const found = new Map([...events.keys()].map((stream) => [stream, new Set<number>()]))
       for (const period of await this.#rereadTo(below)) {
-        if (!mayHave(period, stream, this.#canEnd)) continue
-        const replaced = await this.#bury(this.folderOf(period), period, forgotten, found)
+        const own = new Map([...events].filter(([stream]) => mayHave(period, stream, this.#canEnd)))
+        if (own.size === 0) continue
+        const replaced = await this.#bury(this.folderOf(period), period, own, found)
         if (replaced.size > 0) await this.#replace(period, replaced)
         await this.#removeReplaced(period)
       }
@@ -244,32 +238,35 @@ export class Archive implements ArchivedRecords {
 
   /**
    * Writes the segments that contain forgotten events anew, beside the old ones, with tombstones for their data.
-   * @param found receives the sequences of the events that are there, forgotten now or before
+   * @param found receives by stream the sequences of the events that are there, forgotten now or before
    */
   async #bury(
     folder: string,
     period: PeriodManifest,
-    { stream, sequences }: Forgotten,
-    found = new Set<number>(),
+    events: SequencesByStream,
+    found: ReadonlyMap<string, Set<number>> = new Map(),
   ): Promise<ReadonlyMap<Segment, Segment>> {
+    const streamsIn = new Map<Segment, Map<bigint, string>>()
+    for (const stream of events.keys()) {
+      const positions = await this.#positionsIn(period, stream, folder)
+      for (const offset of positions?.offsets ?? []) {
+        const segment = segmentAt(period, positions!.partition, offset)
+        if (!segment) continue
+        const byOffset = streamsIn.get(segment) ?? new Map<bigint, string>()
+        streamsIn.set(segment, byOffset.set(offset, stream))
+      }
+    }
     const replaced = new Map<Segment, Segment>()
-    const positions = await this.#positionsIn(period, stream, folder)
-    for (const segment of positions ? period.segments : []) {
-      const own = positions!.offsets.filter(
-        (offset) => segment.partition === positions!.partition && isIn(segment, offset),
-      )
-      if (own.length === 0) continue
+    for (const [segment, byOffset] of streamsIn) {
       const records = await this.#reading(() => this.#open(folder, segment))
-      const buried = new Set(
-        own
-          .map((offset) => records[Number(offset - BigInt(segment.from))]!)
-          .filter(({ text }) => {
-            const envelope = readEnvelope(text)
-            if (!envelope || !sequences.has(envelope.sequence)) return false
-            found.add(envelope.sequence)
-            return !envelope.forgotten
-          }),
-      )
+      const buried = new Set<StoredRecord>()
+      for (const [offset, stream] of byOffset) {
+        const record = records[Number(offset - BigInt(segment.from))]!
+        const envelope = readEnvelope(record.text)
+        if (!envelope || !events.get(stream)!.has(envelope.sequence)) continue
+        found.get(stream)?.add(envelope.sequence)
+        if (!envelope.forgotten) buried.add(record)
+      }
       if (buried.size === 0) continue
       const bytes = await packRecords(
         records.map((record) => (buried.has(record) ? { ...record, text: tombstoneText(record.text) } : record)),

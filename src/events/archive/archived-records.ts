@@ -31,13 +31,16 @@ export interface ArchivedRecords {
    */
   endFrom(partition: number, offset: bigint): Promise<LogPosition | undefined>
   /**
-   * Replaces the data of events by tombstones.
+   * Replaces the data of events by tombstones. Rewrites each file once.
    * @param below as in `readStream`
-   * @returns the sequences of the events that the archive has
+   * @returns the events that the archive has
    * @throws LogUnavailable when the archive lacks records that have left the log: it cannot say what they contain
    */
-  forget(stream: string, sequences: readonly number[], below: readonly bigint[]): Promise<ReadonlySet<number>>
+  forget(events: SequencesByStream, below: readonly bigint[]): Promise<SequencesByStream>
 }
+
+/** Events: by stream their sequences. */
+export type SequencesByStream = ReadonlyMap<string, ReadonlySet<number>>
 
 /** The archive does not fit the log, or a file of it was altered: nothing is dropped. */
 export class ArchiveDamaged extends QuipuError {

@@ -407,7 +407,7 @@ export class KafkaRecordStore implements RecordStore {
         if (name !== undefined) names.add(name)
       }
       await this.cipher?.forget(names)
-      await archive.forget(stream, sequences, offsetsOf(start))
+      await archive.forget(new Map([[stream, new Set(sequences)]]), offsetsOf(start))
     })
   }
 
@@ -421,7 +421,7 @@ export class KafkaRecordStore implements RecordStore {
   ): Promise<void> {
     await this.#alone(logId, async () => {
       await this.#refuseFenced(epoch)
-      await archive.forget(stream, sequences, [])
+      await archive.forget(new Map([[stream, new Set(sequences)]]), [])
     })
   }
 

@@ -13,7 +13,8 @@ import {
 import { parseSeen, zeroState } from '../fold.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 import type { EventLogOptions } from '../folded-event-log.ts'
-import type { ArchivedRecords } from '../archive/archived-records.ts'
+import type { ArchivedRecords, SequencesByStream } from '../archive/archived-records.ts'
+import { ForgetQueue } from '../archive/forget-queue.ts'
 import { readArchived } from '../archive/read-archived.ts'
 import type {
   Drop,
@@ -89,6 +90,7 @@ export class PostgresRecordStore implements RecordStore {
   #closed = false
   #archive: ArchivedRecords | undefined
   readonly #archiveLock: ArchiveLock
+  readonly #forgets = new ForgetQueue((events, epoch) => this.#forgetInArchive(events, epoch))
   readonly dropper: RecordDropper = {
     recordsAtOnce: DROPPED_AT_ONCE,
     keepHeads: (heads) => this.#keepHeads(heads),
@@ -333,15 +335,22 @@ export class PostgresRecordStore implements RecordStore {
     await this.#read({ name: 'forget-pages', text: DELETE_PAGES, values: [stream] })
     // The archive is last: rows that were copied before the update above are in the archive by now, or are compared
     // with the log later.
-    const start = (await this.start()) ?? (await this.#wholeLog())
-    if (!start) return
-    const archived = await this.#alone(start, epoch, (archive) =>
-      archive.forget(stream, sequences, [start.at[0]!.offset]),
-    )
+    if (!(await this.#archivedPart())) return
+    const archived = await this.#forgets.forget(stream, sequences, epoch)
     const here = new Set(rows.map(({ data }) => parseEnvelope(data).sequence))
     const lost = sequences.find((sequence) => !here.has(sequence) && !archived.has(sequence))
     if (lost !== undefined)
       throw new LogUnavailable(`Event ${stream}/${lost} is neither in the event log nor in its archive`)
+  }
+
+  /** The part of the log that may be archived. */
+  async #archivedPart(): Promise<LogStart | undefined> {
+    return (await this.start()) ?? (await this.#wholeLog())
+  }
+
+  async #forgetInArchive(events: SequencesByStream, epoch: number): Promise<SequencesByStream> {
+    const start = (await this.#archivedPart())!
+    return this.#alone(start, epoch, (archive) => archive.forget(events, [start.at[0]!.offset]))
   }
 
   /** Runs work while no other process rewrites the archive, unless a later writer has claimed the log. */

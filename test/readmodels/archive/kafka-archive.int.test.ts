@@ -227,7 +227,7 @@ describe.runIf(await kafkaIsAvailable())('A topic whose first records are archiv
     // Records that are forgotten only in the archive, and not by their key, count as damaged.
     await fill(3, 1)
     await archivePeriod(parts(), exported.at(-1)!)
-    await archive.forget(testQueryId(3), [1], [0n])
+    await archive.forget(new Map([[testQueryId(3), new Set([1])]]), [0n])
     await expect(dropArchived(parts())).rejects.toThrow('of the log differs from its copy in the archive')
     // A writer that lost its epoch can neither drop nor forget records.
     const next = createKafkaEventLog(bed.optionsOf('next.jsonl'), archives)
