@@ -1,183 +1,40 @@
-import { generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { cpSync, mkdtempSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { loadConfig, type Config } from '../../src/config/load-config.ts'
-import { startAnchorer, type Anchorer } from '../../src/coordinator/system/anchorer.ts'
-import { createSystemJournal, type SystemJournal } from '../../src/coordinator/system/system-journal.ts'
-import { carryOut, type EraseDeps } from '../../src/erasure/erase.ts'
-import type { ErasureResult } from '../../src/erasure/erasure-store.ts'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { restoreCommand } from '../../src/cli/restore-command.ts'
+import { carryOut } from '../../src/erasure/erase.ts'
 import { previewErasure } from '../../src/erasure/preview.ts'
-import { searchFor, type Subject } from '../../src/erasure/subject.ts'
-import type { Finding } from '../../src/events/audit/finding.ts'
-import { beginning, type Recorded } from '../../src/events/event-log.ts'
-import { PostgresRecordStore } from '../../src/events/postgres/postgres-record-store.ts'
-import type { ProjectionRunner } from '../../src/events/projection-runner.ts'
-import { archiveLog } from '../../src/processes/event-log/archive-log.ts'
-import { archivesOf } from '../../src/processes/event-log/archives-of.ts'
-import { openErasing, type Erasing } from '../../src/processes/event-log/erasing.ts'
-import { queryArchiveFolder } from '../../src/processes/event-log/query-archive-of.ts'
+import { searchFor } from '../../src/erasure/subject.ts'
+import type { Recorded } from '../../src/events/event-log.ts'
 import { createParquetEngine } from '../../src/readmodels/archive/parquet-engine.ts'
-import { archiveQueries } from '../../src/readmodels/archive/query-archive.ts'
-import { verifyLog } from '../../src/readmodels/audit/verify-log.ts'
 import { rebuildReadModels } from '../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../src/shared/clock.ts'
-import { FULL_TESTS } from '../support/full-tests.ts'
+import { openErasureBed, type ErasureBed } from '../support/erasure-bed.ts'
 import { leaksOfTables } from '../support/leaks.ts'
-import { appendLives, queryLife, testQueryId, toLogEvents, type QueryLifeOptions } from '../support/query-life.ts'
-import { waitUntil } from '../support/quipu-process.ts'
-import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
+import { createDatabase } from '../support/postgres.ts'
+import { queryLife, testQueryId, toLogEvents } from '../support/query-life.ts'
 
 const VALUE = 'eva.lund@example.com'
 const WORDS = /eva\.lund/g
 const KEPT = 'zerlina'
-const FAR = '9999-01-01T00:00:00.000Z'
 
-let bed: ReadModelBed
-let root: string
-let config: Config
-let runner: ProjectionRunner
-let journal: SystemJournal
-let erasing: Erasing
-let anchorer: Anchorer
-let anchors = 0
-const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+let erasures: ErasureBed
+let bed: ErasureBed['bed']
+let journal: ErasureBed['journal']
+let query: ErasureBed['query']
+let erase: ErasureBed['erase']
 
 beforeEach(async () => {
-  root = mkdtempSync(join(tmpdir(), 'quipu-erasure-'))
-  config = loadConfig(['--data-dir', root, '--archive-folder', join(root, 'archive')], {})
-  bed = await openReadModelBed(undefined, { archiveOf: archivesOf(config), now: Date.now })
-  journal = createSystemJournal(bed.log, systemClock)
-  anchors = 0
-  anchorer = startAnchorer({
-    log: bed.log,
-    partitions: 1,
-    journal,
-    key: { private: privateKey, public: publicKey },
-    previous: undefined,
-    everyMs: 60_000,
-    everyEvents: 7,
-    onAnchored: () => anchors++,
-    onEnd: () => {},
-  })
-  runner = await bed.startRunner()
-  erasing = openErasing({ config, secret: 'a secret of the tests', connection: bed.config, log: bed.log })
+  erasures = await openErasureBed()
+  ;({ bed, journal, query, erase } = erasures)
 })
-afterEach(async () => {
-  await anchorer.stop()
-  await erasing.close()
-  await bed.close()
-  rmSync(root, { recursive: true, force: true })
-})
-
-async function projected(): Promise<void> {
-  expect(await runner.barrier(60_000)).toBe(true)
-}
-
-async function query(number: number, options: QueryLifeOptions = {}): Promise<string> {
-  const queryId = testQueryId(number)
-  const before = anchors
-  await appendLives(bed.log, [{ queryId, events: queryLife(queryId, options) }])
-  await waitUntil('an anchor is made', () => anchors > before)
-  return queryId
-}
-
-const depsOf = (over: Partial<EraseDeps> = {}): EraseDeps => ({
-  ...erasing.deps({ journal, projected }),
-  waitMs: 0,
-  ...over,
-})
-
-async function request(subject: Subject, mentions = false): Promise<string> {
-  const id = crypto.randomUUID()
-  await erasing.store.add(id, { subject, mentions, reason: 'Article 17' }, { by: 'officer' })
-  return id
-}
-
-async function erase(subject: Subject, mentions = false): Promise<ErasureResult> {
-  return carryOut(depsOf(), await request(subject, mentions))
-}
-
-async function audit(): Promise<Finding[]> {
-  const archiveOf = archivesOf(config)
-  const store = new PostgresRecordStore(bed.config, { archiveOf })
-  const findings: Finding[] = []
-  try {
-    const { partitions } = await store.open()
-    await verifyLog({
-      store,
-      partitions,
-      database: bed.config,
-      compareWith: bed.log,
-      archiveOf,
-      queriesFolderOf: (logId) => queryArchiveFolder(config, logId),
-      onFinding: (finding) => findings.push(finding),
-    })
-    return findings
-  } finally {
-    await store.close()
-  }
-}
-
-/** Moves all records so far to the archive. */
-async function archiveRecords(): Promise<void> {
-  await projected()
-  const archive = archivesOf(config)((await bed.log.tip()).logId)
-  const store = new PostgresRecordStore(bed.config, { archiveOf: archivesOf(config) })
-  await store.open()
-  const policy = { before: FAR, keepRecords: undefined, mostRecords: 1_000_000n, leastRecords: 1n, leastMs: 0 }
-  const { archived } = await archiveLog(
-    {
-      log: bed.log,
-      epoch: 1,
-      journal,
-      store,
-      dropper: store.dropper,
-      archive,
-      query: (text, values) => bed.query(text, [...values]),
-      key: publicKey,
-    },
-    policy,
-  )
-  expect(archived.length).toBeGreaterThan(0)
-  await store.close()
-  await projected()
-}
-
-/** Moves the rows of all ended queries to Parquet files. */
-async function archiveRows(): Promise<void> {
-  const folder = queryArchiveFolder(config, (await bed.log.tip()).logId)
-  const engine = createParquetEngine(folder)
-  const policy = { before: FAR, keepQueries: undefined, leastQueries: 1, leastMs: 0 }
-  expect(await archiveQueries({ database: bed.config, engine, folder }, policy)).toHaveLength(1)
-  await engine.close()
-}
-
-/** The files below the folder that contain the value, unpacked where they are packed. */
-function leakingFiles(folder = root): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name)
-    if (entry.isDirectory()) return leakingFiles(path)
-    const bytes = readFileSync(path)
-    return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('latin1').match(WORDS) ? [path] : []
-  })
-}
+afterEach(() => erasures.close())
 
 /** The types of the events that contain the value, also of archived ones. */
 async function leaksInEvents(): Promise<readonly string[]> {
-  return (await eventsOf()).filter(({ data }) => JSON.stringify(data).match(WORDS)).map(({ type }) => type)
-}
-
-async function eventsOf(type?: string): Promise<readonly Recorded[]> {
-  const found: Recorded[] = []
-  for (let from = beginning(); ;) {
-    const { events, next } = await bed.log.read(from, 1000)
-    if (events.length === 0) return found
-    found.push(...events.filter((event) => type === undefined || event.type === type))
-    from = next
-  }
+  return (await erasures.events()).filter(({ data }) => JSON.stringify(data).match(WORDS)).map(({ type }) => type)
 }
 
 const minute = '2026-11-27T10:00'
@@ -187,11 +44,11 @@ describe('The erasure of a value', () => {
     await query(0, { sql: `SELECT * FROM customers WHERE email = '${VALUE}'` })
     await query(1, { sql: `-- {"app": "x", "user": "${VALUE}"}\nSELECT 1` })
     await query(2, { sql: `SELECT '${KEPT}'`, user: 'bob' })
-    await archiveRecords()
+    await erasures.archiveRecords()
     await query(3, { session: { preparedStatements: { p: `SELECT '${VALUE}'` } } })
     await query(4, { session: { properties: { query_label: VALUE } } })
-    await projected()
-    await archiveRows()
+    await erasures.projected()
+    await erasures.archiveRows()
     await query(5, { sql: `SELECT '${'x'.repeat(20_000)}', '${VALUE}'` })
     const page = testQueryId(6)
     await bed.log.append(page, 0, toLogEvents(queryLife(page)), [{ token: 0, bytes: Buffer.from(`[["${VALUE}"]]`) }])
@@ -215,14 +72,14 @@ describe('The erasure of a value', () => {
       matched: 0,
       queries: [],
     })
-    await projected()
+    await erasures.projected()
     expect(await leaksInEvents()).not.toEqual([])
-    expect(leakingFiles().map((path) => path.slice(path.lastIndexOf('.')))).toEqual(
+    expect(erasures.filesWith(WORDS).map((path) => path.slice(path.lastIndexOf('.')))).toEqual(
       expect.arrayContaining(['.gz', '.parquet']),
     )
 
     const scope = { search: searchFor({ value: VALUE }), mentions: false }
-    expect(await previewErasure(erasing.logs, scope)).toEqual({
+    expect(await previewErasure(erasures.erasing.logs, scope)).toEqual({
       queries: 7,
       records: { AccessDenied: 1, ActStarted: 1 },
       kept: {},
@@ -231,24 +88,55 @@ describe('The erasure of a value', () => {
     const result = await erase({ value: VALUE })
     expect(result).toMatchObject({ queries: 7, records: 2, waiting: [], remains: [] })
     expect(result.searched).toBeGreaterThan(20)
-    await runner.stop()
+    // An anchor after the erasure, where the archive ends.
+    await query(8, { sql: `SELECT '${KEPT}'`, user: 'bob' })
+    await erasures.archiveRecords()
+    await mustRestore()
+    await erasures.runner.stop()
     expect(await leaksInEvents()).toEqual([])
     expect(await leaksOfTables(bed.database.url, WORDS)).toEqual([])
-    expect(leakingFiles()).toEqual([])
-    expect(statSync(root).isDirectory()).toBe(true)
-    expect(await audit()).toEqual([])
+    expect(erasures.filesWith(WORDS)).toEqual([])
+    expect(statSync(erasures.root).isDirectory()).toBe(true)
+    expect(await erasures.audit()).toEqual([])
     await rebuildReadModels({ log: bed.log, database: bed.config, clock: systemClock })
     expect(await leaksOfTables(bed.database.url, WORDS)).toEqual([])
-    expect(await bed.query('select query_id, sql_text from queries')).toEqual([
-      { query_id: testQueryId(2), sql_text: `SELECT '${KEPT}'` },
-    ])
-    const [started] = await eventsOf('ErasureStarted')
+    expect(await bed.query('select query_id, sql_text from queries order by 1')).toEqual(keptRows)
+    const [started] = await erasures.events('ErasureStarted')
     expect(started?.data).toMatchObject({ kind: 'value', reason: 'Article 17', by: 'officer' })
-    expect((await eventsOf('ErasureEnded')).map(({ data }) => data)).toMatchObject([
+    expect((await erasures.events('ErasureEnded')).map(({ data }) => data)).toMatchObject([
       { queries: 7, records: 2, remains: [] },
     ])
   })
 })
+
+/** The rows of the queries that the first test keeps. */
+const keptRows = [2, 8].map((number) => ({ query_id: testQueryId(number), sql_text: `SELECT '${KEPT}'` }))
+
+/** Restores the archive into another database: nothing erased is there, and everything of others. */
+async function mustRestore(): Promise<void> {
+  const database = await createDatabase()
+  const folder = ['--data-dir', erasures.root, '--archive-folder', join(erasures.root, 'archive')]
+  const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+  expect(await restoreCommand(['--into', database.url, ...folder], {})).toBe(0)
+  written.mockRestore()
+  const root = mkdtempSync(join(tmpdir(), 'quipu-restored-'))
+  cpSync(join(erasures.root, 'archive'), join(root, 'archive'), { recursive: true })
+  const restored = await openErasureBed({ filled: { database, root } })
+  try {
+    await restored.projected()
+    const ofOthers = async (bed: ErasureBed) => (await bed.events()).filter(({ stream }) => stream === testQueryId(2))
+    const comparable = (events: readonly Recorded[]) => events.map(({ position: _, ...event }) => event)
+    expect(comparable(await ofOthers(restored))).toEqual(comparable(await ofOthers(erasures)))
+    const rows = 'select query_id, sql_text from queries order by 1'
+    expect(await restored.bed.query(rows)).toEqual(keptRows)
+    await restored.runner.stop()
+    expect(await leaksOfTables(database.url, WORDS)).toEqual([])
+    // The archive ends at an anchor, which may lie between two events of the last query.
+    expect((await restored.audit()).filter(({ kind }) => kind !== 'query-without-end')).toEqual([])
+  } finally {
+    await restored.close()
+  }
+}
 
 describe('The erasure of a user', () => {
   it('removes their queries and records, keeps those of others, and says what still names them', async () => {
@@ -279,7 +167,7 @@ describe('The erasure of a user', () => {
     })
     await journal.record('AccessDenied', { user: 'bob', action: 'view', object: 'query of eva', count: 1, minute })
     await journal.record('LogDropped', { number: 1, from: ['0'], to: [], by: 'eva' })
-    await projected()
+    await erasures.projected()
 
     const result = await erase({ user: 'eva' })
     expect(result).toMatchObject({ queries: 3, records: 1, waiting: [] })
@@ -297,9 +185,9 @@ describe('The erasure of a user', () => {
     expect(await bed.query('select query_id from queries order by 1')).toEqual(
       [mentioned, other, longer].map((query_id) => ({ query_id })),
     )
-    expect((await eventsOf('DataForgotten')).map(({ data }) => (data as { stream: string }).stream).toSorted()).toEqual(
-      [...own, 'system'].toSorted(),
-    )
+    expect(
+      (await erasures.events('DataForgotten')).map(({ data }) => (data as { stream: string }).stream).toSorted(),
+    ).toEqual([...own, 'system'].toSorted())
     expect(await bed.query(`select user_name from audit_log where kind = 'LoggedIn'`)).toEqual([{ user_name: 'bob' }])
 
     const again = await erase({ user: 'eva' }, true)
@@ -310,85 +198,9 @@ describe('The erasure of a user', () => {
       'table m.query_events',
       'table quipu_log.events',
     ])
-    await runner.stop()
-    expect(await audit()).toEqual([])
+    await erasures.runner.stop()
+    expect(await erasures.audit()).toEqual([])
     expect(await bed.query('select query_id from queries')).toEqual([{ query_id: other }])
-  })
-})
-
-class Killed extends Error {}
-
-/** Makes the functions that throw once, before or after their work. */
-function killing(point: string) {
-  let armed = true
-  return async <T>(here: string, work: () => Promise<T>): Promise<T> => {
-    if (armed && point === `before ${here}`) {
-      armed = false
-      throw new Killed(point)
-    }
-    const done = await work()
-    if (armed && point === `after ${here}`) {
-      armed = false
-      throw new Killed(point)
-    }
-    return done
-  }
-}
-
-describe('An erasure whose process is killed', () => {
-  it.each([
-    'after DataForgotten',
-    'after ErasureEnded',
-    ...(FULL_TESTS
-      ? [
-          'after ErasureStarted',
-          'after the data of a query is gone',
-          'after a step',
-          'before the proof',
-          'before ErasureEnded',
-        ]
-      : []),
-  ])('%s is completed by the next writer, and each query is recorded once', async (point) => {
-    const queries = [0, 1, 2].map(testQueryId)
-    await appendLives(
-      bed.log,
-      queries.map((queryId) => ({ queryId, events: queryLife(queryId, { sql: `SELECT '${VALUE}'` }) })),
-    )
-    await journal.record('AccessDenied', { user: 'bob', action: 'view', object: VALUE, count: 1, minute })
-    await projected()
-    const id = await request({ value: VALUE })
-    const at = killing(point)
-    const dying: SystemJournal = {
-      ...journal,
-      record: (type, data) => at(type, () => journal.record(type, data as never)),
-    }
-    const deps = erasing.deps({ journal: dying, projected })
-    const dyingDeps: EraseDeps = {
-      ...deps,
-      prove: (subject, erasureId) => at('the proof', () => deps.prove(subject, erasureId)),
-      writer: {
-        ...deps.writer,
-        forgetQuery: (...args) => at('the data of a query is gone', () => deps.writer.forgetQuery(...args)),
-      },
-      onStep: () => {},
-      store: {
-        get: (...args) => deps.store.get(...args),
-        subjectOf: (...args) => deps.store.subjectOf(...args),
-        begin: (...args) => deps.store.begin(...args),
-        reach: (...args) => at('a step', () => deps.store.reach(...args)),
-        end: (...args) => deps.store.end(...args),
-      },
-    }
-    await expect(carryOut(dyingDeps, id)).rejects.toThrow(Killed)
-    expect((await erasing.store.open()).map((one) => one.id)).toEqual([id])
-    const result = await carryOut(depsOf(), id)
-    expect(result).toMatchObject({ queries: 3, records: 1, waiting: [], remains: [] })
-    expect(await erasing.store.open()).toEqual([])
-    const forgotten = (await eventsOf('DataForgotten')).map(({ data }) => (data as { stream: string }).stream)
-    expect(forgotten.filter((stream) => stream !== 'system').toSorted()).toEqual(queries)
-    for (const type of ['ErasureStarted', 'ErasureEnded']) expect(await eventsOf(type)).toHaveLength(1)
-    expect(await leaksOfTables(bed.database.url, WORDS)).toEqual([])
-    expect(await audit()).toEqual([])
   })
 })
 
@@ -396,21 +208,21 @@ it('An erasure leaves an open query, names it, and removes it once it has ended'
   const open = testQueryId(0)
   const life = toLogEvents(queryLife(open, { sql: `SELECT '${VALUE}'` }))
   await bed.log.append(open, 0, life.slice(0, 3))
-  await projected()
+  await erasures.projected()
   const result = await erase({ value: VALUE })
   expect(result).toMatchObject({ queries: 0, waiting: [open] })
   expect(result.remains.map(({ location }) => location)).toContain('event log')
   await bed.log.append(open, 3, life.slice(3))
-  await projected()
+  await erasures.projected()
   expect(await erase({ value: VALUE })).toMatchObject({ queries: 1, waiting: [], remains: [] })
 })
 
 it('The events and the table of an erasure do not contain the value', async () => {
   await query(0, { sql: `SELECT '${VALUE}'` })
-  await projected()
-  const id = await request({ value: VALUE })
+  await erasures.projected()
+  const id = await erasures.request({ value: VALUE })
   expect(await bed.query(`select from quipu_log.erasures e where e::text like '%eva%'`)).toEqual([])
-  await carryOut(depsOf(), id)
+  await carryOut(erasures.deps(), id)
   expect(await bed.query(`select id from quipu_log.erasures where sealed is null`)).toEqual([{ id }])
 })
 
@@ -420,8 +232,8 @@ it('An erasure finds spellings of programs, also in read models and archives', a
   await query(1, { user: 'service', sql: `SELECT 1 /* app='shop',user='%C3%A9va%20lund' */` })
   await query(2, { user: person.normalize('NFD') })
   await query(3, { user: 'bob' })
-  await projected()
-  await archiveRows()
+  await erasures.projected()
+  await erasures.archiveRows()
   expect(await erase({ user: person })).toMatchObject({ queries: 3, waiting: [], remains: [] })
   expect(await erase({ value: 'no such\u0000value' })).toMatchObject({ queries: 0, remains: [] })
 })
@@ -434,4 +246,84 @@ it('The proof searches tables of any width', async () => {
   expect(remains.map(({ location, found }) => ({ location, found }))).toEqual([
     { location: expect.stringContaining('wide'), found: 1 },
   ])
+})
+
+it('An erasure rewrites archives without a change of unusual characters and long texts of other queries', async () => {
+  const texts = {
+    'other line ends': `'\u2028\u2029\u0085\r\n\v\f'`,
+    'half of a pair': `'\ud83d' || '\udca7'`,
+    'the character 0': `'\u0000'`,
+    'codes of JSON': String.raw`'\u2028 \ud83d \u0000 \n \\n'`,
+    'ten megabytes': `'${randomBytes(5 << 20).toString('hex')}'`,
+  }
+  const kept: string[] = []
+  for (const [index, text] of Object.values(texts).entries()) {
+    kept.push(await query(2 * index, { sql: `SELECT ${text}` }))
+    await query(2 * index + 1, { sql: `SELECT ${text}, '${VALUE}'` })
+  }
+  await erasures.archiveRecords()
+  await erasures.archiveRows()
+  const keptEvents = async () => (await erasures.events()).filter(({ stream }) => kept.includes(stream))
+  const [events, rows] = [await keptEvents(), await rowsInFiles(kept)]
+  expect(events).toHaveLength(7 * kept.length)
+  expect(rows).toHaveLength(8 * kept.length)
+  expect(await erase({ value: VALUE })).toMatchObject({ queries: kept.length, waiting: [], remains: [] })
+  expect(await keptEvents()).toEqual(events)
+  expect(await rowsInFiles(kept)).toEqual(rows)
+  expect(await erasures.audit()).toEqual([])
+})
+
+/** The rows of queries, and of their events, in the Parquet files. */
+async function rowsInFiles(ids: readonly string[]): Promise<readonly string[]> {
+  const folder = join(erasures.root, 'archive', (await bed.log.tip()).logId, 'queries')
+  const engine = createParquetEngine(folder)
+  const rows: string[] = []
+  try {
+    for (const [file, id] of [
+      ['queries', 'query_id'],
+      ['query_events', 'stream'],
+    ] as const) {
+      const text = `select to_json(t)::varchar from read_parquet($1) t where list_contains($2::varchar[], ${id}) order by 1`
+      for await (const part of engine.rows(text, [join(folder, '*', `${file}.parquet`), ids]))
+        rows.push(...part.map(([row]) => String(row)))
+    }
+    return rows
+  } finally {
+    await engine.close()
+  }
+}
+
+it('An erasure for a value that other values contain, and for a value beside another, leaves what is asked for later', async () => {
+  const both = await query(0, { sql: `SELECT '${VALUE}', 'olga.berg@example.com'` })
+  const longer = await query(1, { sql: `SELECT 'x${VALUE}.org'` })
+  const other = await query(2, { sql: `SELECT 'olga.berg@example.com'` })
+  await erasures.projected()
+  expect(await erase({ value: VALUE })).toMatchObject({ queries: 2, remains: [] })
+  expect(await bed.query('select query_id from queries')).toEqual([{ query_id: other }])
+  expect(await erase({ value: 'olga.berg@example.com' })).toMatchObject({ queries: 1, remains: [] })
+  expect(await erase({ value: VALUE })).toMatchObject({ queries: 0, remains: [] })
+  const streams = (await erasures.events('DataForgotten')).map(({ data }) => (data as { stream: string }).stream)
+  expect(streams.toSorted()).toEqual([both, longer, other].toSorted())
+  await erasures.runner.stop()
+  expect(await erasures.audit()).toEqual([])
+})
+
+it('Two erasures at once, by user and by value, both remove all that they find', async () => {
+  const mine = await query(0, { user: 'eva' })
+  const shared = await query(1, { user: 'eva', sql: `SELECT '${VALUE}'` })
+  const theirs = await query(2, { user: 'bob', sql: `SELECT '${VALUE}'` })
+  const kept = await query(3, { user: 'bob', sql: `SELECT '${KEPT}'` })
+  await journal.record('AccessDenied', { user: 'eva', action: 'view', object: VALUE, count: 1, minute })
+  await erasures.archiveRecords()
+  const results = await Promise.all([erase({ user: 'eva' }), erase({ value: VALUE }), erase({ value: VALUE })])
+  for (const result of results) expect(result.waiting).toEqual([])
+  expect(results[1]!.remains).toEqual([])
+  const streams = (await erasures.events('DataForgotten')).map(({ data }) => (data as { stream: string }).stream)
+  expect([...new Set(streams)].toSorted()).toEqual([mine, shared, theirs, 'system'].toSorted())
+  expect(await bed.query('select query_id from queries')).toEqual([{ query_id: kept }])
+  await erasures.runner.stop()
+  expect(await leaksInEvents()).toEqual([])
+  expect(await leaksOfTables(bed.database.url, WORDS)).toEqual([])
+  expect(erasures.filesWith(WORDS)).toEqual([])
+  expect(await erasures.audit()).toEqual([])
 })

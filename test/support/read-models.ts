@@ -27,14 +27,21 @@ export interface ReadModelBed {
   query<R extends pg.QueryResultRow = Record<string, unknown>>(text: string, values?: unknown[]): Promise<R[]>
   startRunner(options?: Partial<ProjectionRunnerOptions>, projection?: Projection): Promise<ProjectionRunner>
   close(): Promise<void>
+  /** As `close`, but the database stays. */
+  leave(): Promise<void>
 }
 
 /**
  * A migrated database with a claimed Postgres log. Closing it ends everything that was started from it.
- * @param server a separate server that the test may kill; by default the shared server
+ * @param where a separate server that the test may kill, or a database that has been used before; by default the shared
+ *   server
  */
-export async function openReadModelBed(server?: TestPostgres, hooks: EventLogOptions = {}): Promise<ReadModelBed> {
-  const database = await (server?.createDatabase() ?? createMigratedDatabase())
+export async function openReadModelBed(
+  where?: TestPostgres | TestDatabase,
+  hooks: EventLogOptions = {},
+): Promise<ReadModelBed> {
+  const server = where && 'createDatabase' in where ? where : undefined
+  const database = where && 'drop' in where ? where : await (server?.createDatabase() ?? createMigratedDatabase())
   const config: pg.ClientConfig = { connectionString: database.url }
   if (server) await migrate(config)
   // Times in a log never go back. A constant clock lets tests choose the times of their events.
@@ -44,6 +51,11 @@ export async function openReadModelBed(server?: TestPostgres, hooks: EventLogOpt
   const pool = new pg.Pool({ ...config, options: '-c search_path=m,public', max: 4 })
   pool.on('error', () => undefined)
   const runners: ProjectionRunner[] = []
+  async function leave(): Promise<void> {
+    for (const runner of runners) await runner.stop()
+    await pool.end()
+    await log.close()
+  }
   return {
     database,
     config,
@@ -65,10 +77,9 @@ export async function openReadModelBed(server?: TestPostgres, hooks: EventLogOpt
       await runner.start()
       return runner
     },
+    leave,
     async close() {
-      for (const runner of runners) await runner.stop()
-      await pool.end()
-      await log.close()
+      await leave()
       await database.drop()
     },
   }

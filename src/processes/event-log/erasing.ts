@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { z } from 'zod'
 import type { Config } from '../../config/load-config.ts'
 import { systemStream } from '../../coordinator/system/events.ts'
 import { forgetQuery } from '../../coordinator/system/forget-query.ts'
@@ -179,6 +180,16 @@ function depsOf(parts: ErasingDeps, { read, store, logs, prove, writer }: Opened
         [erasureId, streams],
       )
       return new Set(rows.map(({ stream }) => String(stream)))
+    },
+    async lastRecordsOf(erasureId) {
+      await projected()
+      const [row] = await read(
+        `select details->'sequences' as sequences from audit_log
+         where kind = 'DataForgotten' and details->>'erasureId' = $1 and details->>'stream' = $2
+         order by sequence desc limit 1`,
+        [erasureId, systemStream],
+      )
+      return row ? z.array(z.number()).parse(row['sequences']) : []
     },
   }
 }
