@@ -7,7 +7,7 @@ import { carryOut, type EraseDeps } from '../erasure/erase.ts'
 import { SubjectUnreadable, type ErasureOrder, type ErasureResult, type Remainder } from '../erasure/erasure-store.ts'
 import { previewErasure, type Preview } from '../erasure/preview.ts'
 import { searchFor, subjectSchema } from '../erasure/subject.ts'
-import type { EventLog } from '../events/event-log.ts'
+import { EventLogError, type EventLog } from '../events/event-log.ts'
 import { openErasing, type Erasing } from '../processes/event-log/erasing.ts'
 import { withWriter, type SendToWriter } from '../processes/event-log/with-writer.ts'
 import { loadClusterSecret } from '../security/cluster-secret.ts'
@@ -46,8 +46,8 @@ log.
 const REMAINS = 1
 
 const OPTIONS = {
-  user: { type: 'string' },
-  value: { type: 'string' },
+  user: { type: 'string', multiple: true },
+  value: { type: 'string', multiple: true },
   preview: { type: 'boolean' },
   mentions: { type: 'boolean' },
   reason: { type: 'string' },
@@ -129,16 +129,29 @@ async function erase(opened: Opened): Promise<ErasureResult> {
     { log, config, databaseUrl },
     {
       ask: (send) => askCoordinator(send, flags),
+      beforeClaim: () => beAlone(parts),
       async write(journal) {
         await follower.start()
         const deps = erasing.deps({ journal, projected: () => follower.reach() })
         for (const { id } of await erasing.store.open()) await continueErasure(deps, id)
         const id = randomUUID()
         await erasing.store.add(id, flags.order, { by: flags.by })
-        return carryOut(deps, id)
+        return carryOut(deps, id).catch((error: unknown) => {
+          if (!(error instanceof EventLogError)) throw error
+          const next = `The next coordinator, or the next quipu erase, continues erasure ${id}`
+          throw new ExitError(exitCodes.dependency, `${error.message}. ${next}`)
+        })
       },
     },
   )
+}
+
+/** Refuses to run beside another command that erases: it would stop half-way. The connection holds the lock until the end. */
+async function beAlone({ readModels }: CommandDeps): Promise<void> {
+  const query = await readModels()
+  const [row] = await query(`select pg_try_advisory_lock(hashtext('quipu erase')) as held`, [])
+  if (row?.['held'] !== true)
+    throw new ExitError(exitCodes.configuration, 'Another quipu erase runs: wait until it has ended')
 }
 
 /** An erasure that cannot continue must not keep the others from running. */
@@ -209,7 +222,10 @@ function refuseWrong(order: ErasureOrder): void {
 function readFlags(argv: readonly string[]): Flags {
   const verify = argv[0] === 'verify'
   const { flags, settings } = splitFlags(verify ? argv.slice(1) : argv, OPTIONS)
-  const { user, value, reason, by } = flags
+  const { reason, by } = flags
+  for (const name of ['preview', 'mentions', 'yes', 'json'] as const)
+    if (typeof flags[name] === 'string') throw new ExitError(exitCodes.configuration, `--${name} takes no value`)
+  const [user, value] = [onlyOne('user', flags.user), onlyOne('value', flags.value)]
   const given = { ...(user !== undefined && { user }), ...(value !== undefined && { value }) }
   const parsed = subjectSchema.safeParse(given)
   if (!parsed.success) {
@@ -231,6 +247,12 @@ function readFlags(argv: readonly string[]): Flags {
     json: flags.json === true,
     settings,
   }
+}
+
+/** The value of a flag that may be given once. @throws ExitError 64 for several, so that none is left out silently */
+function onlyOne<T>(name: string, [first, ...more]: readonly T[] = []): T | undefined {
+  if (more.length === 0) return first
+  throw new ExitError(exitCodes.configuration, `Give --${name} once: run the command for each ${name}`)
 }
 
 /** @throws ExitError 64 unless a person at the terminal agrees */

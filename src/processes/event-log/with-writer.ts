@@ -18,6 +18,8 @@ export type SendToWriter = (path: string, body: unknown, method?: 'PUT' | 'GET')
 export interface WriterWork<T> {
   /** Asks the coordinator that writes the log to do the work. */
   readonly ask: (send: SendToWriter) => Promise<T>
+  /** Called before this process claims the log, which ends the work of a command that writes. Throws to leave the log alone. */
+  readonly beforeClaim?: () => Promise<void>
   /** Used if no coordinator runs: this process writes the log for a moment. */
   readonly write: (journal: SystemJournal, epoch: number) => Promise<T>
 }
@@ -39,6 +41,7 @@ export async function withWriter<T>(parts: CommandLog, work: WriterWork<T>): Pro
   const { log } = parts
   const send = await sendToWriter(parts)
   if (send) return work.ask(send)
+  await work.beforeClaim?.()
   let epoch
   try {
     epoch = await log.claim({ address: VISITOR_ADDRESS, version })

@@ -108,14 +108,22 @@ export function startErasures(parts: ErasuresDeps): Erasures {
     if (running === id) running = undefined
   }
 
-  /** Continues what an earlier writer began. */
+  let resuming = false
+
+  /** Continues what an earlier writer began. Does nothing while it does so already. */
   async function resume(): Promise<void> {
-    await parts.caughtUp
-    for (const { id } of await store.open()) if (running !== id) await run(id)
+    if (resuming) return
+    resuming = true
+    try {
+      await parts.caughtUp
+      for (const { id } of await store.open()) if (running !== id && !failures.has(id)) await run(id)
+    } catch (error) {
+      if (!stopped) logger.error('erasure.trouble', { err: error }, 'Erasures of an earlier writer were not continued')
+    } finally {
+      resuming = false
+    }
   }
-  resume().catch((error: unknown) => {
-    if (!stopped) logger.error('erasure.trouble', { err: error }, 'Erasures of an earlier writer were not continued')
-  })
+  void resume()
 
   async function runPreview(id: string, { subject, mentions }: ErasureOrder): Promise<void> {
     const before = previews.get(id)!
@@ -154,9 +162,12 @@ export function startErasures(parts: ErasuresDeps): Erasures {
       const id = randomUUID()
       running = id
       try {
-        // An erasure of an earlier writer that this one has not continued yet.
+        // An erasure of an earlier writer that this one has not continued yet. That writer may have stored it late.
         const [earlier] = (await store.open()).filter((one) => !failures.has(one.id))
-        if (earlier) throw new ErasureBusy(earlier.id)
+        if (earlier) {
+          void resume()
+          throw new ErasureBusy(earlier.id)
+        }
         await store.add(id, order, administrator)
       } catch (error) {
         if (running === id) running = undefined

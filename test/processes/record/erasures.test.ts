@@ -28,6 +28,8 @@ interface Bed {
   /** The ids of erasures whose subject was read, in order. */
   readonly begun: string[]
   readonly catchUp: () => void
+  /** Stores a request as another process does. */
+  readonly store: (id: string) => void
 }
 
 /** Starts the erasures of a writer whose earlier one left `earlier`. */
@@ -67,7 +69,7 @@ function bedWith(subjectOf: (id: string) => { value: string }): Bed {
     logger: { info: ignore, error: ignore } as never,
     meters: () => ({ count: ignore }) as never,
   })
-  return { erasures, begun, catchUp }
+  return { erasures, begun, catchUp, store: (id) => void table.set(id, stored(id)) }
 }
 
 it('a new erasure is refused until the erasure of the earlier writer has ended', async () => {
@@ -80,6 +82,21 @@ it('a new erasure is refused until the erasure of the earlier writer has ended',
   })
   await expect.poll(() => erasures.begin(order, { by: 'officer' })).toMatchObject({ kind: 'erasure' })
   expect(begun[0]).toBe('earlier')
+  erasures.stop()
+})
+
+it('an erasure that the earlier writer stored late is carried out too', async () => {
+  const { erasures, catchUp, store } = bedWith(() => ({ value: 'eva.lund' }))
+  catchUp()
+  const hasEnded = async (id: string): Promise<boolean> => {
+    const state = await erasures.find(id)
+    return state?.kind === 'erasure' && state.erasure.result !== undefined
+  }
+  await waitUntil('the earlier erasure has ended', () => hasEnded('earlier'))
+  store('late')
+  await expect(erasures.begin(order, { by: 'officer' })).rejects.toThrow(new ErasureBusy('late'))
+  await waitUntil('the late erasure has ended', () => hasEnded('late'))
+  await expect.poll(() => erasures.begin(order, { by: 'officer' })).toMatchObject({ kind: 'erasure' })
   erasures.stop()
 })
 
