@@ -18,27 +18,32 @@ export interface RowsFormat {
   end(): string
 }
 
-/**
- * CSV of RFC 4180 in UTF-8. NULL is an empty field, an empty text is `""`. A text that a spreadsheet would run as a formula
- * has an apostrophe before it.
- */
+/** CSV of RFC 4180 in UTF-8. NULL is an empty field, an empty text is `""`. No field is a formula for a spreadsheet. */
 export const csv: RowsFormat = {
   extension: 'csv',
   mediaType: 'text/csv; charset=utf-8',
-  begin: (columns) => `${columns.map(({ name }) => csvField(withoutFormula(name))).join(',')}\r\n`,
-  row: (row) =>
-    `${row.map((value) => (value === null ? '' : csvField(typeof value === 'string' ? withoutFormula(value) : cellText(value)))).join(',')}\r\n`,
+  begin: (columns) => csvRecord(columns.map(({ name }) => name)),
+  row: (row) => csvRecord(row.map((value) => (value === null ? null : cellText(value)))),
   end: () => '',
 }
 
-function csvField(text: string): string {
-  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+function csvRecord(texts: readonly (string | null)[]): string {
+  return `${texts.map((text) => (text === null ? '' : csvField(text))).join(',')}\r\n`
 }
 
-/** Numbers are no formulas, also where they are texts, as decimals are. */
-function withoutFormula(text: string): string {
-  return /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text
+/** A field of a CSV file. An apostrophe before a text keeps spreadsheets from running the text as a formula. */
+function csvField(text: string): string {
+  const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text
+  return safe === '' || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
+
+/**
+ * Matches what a spreadsheet may take for a formula: a sign that begins formulas, ASCII or full-width, also behind
+ * characters that nobody sees, because some programs drop them; and a tab or a line break at the beginning.
+ */
+const FORMULA = /^(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/u
+/** Matches numbers, which are no formulas, also where they are texts, as decimals are. */
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$|^-Infinity$/
 
 /** One JSON document: `columns` with names and types, `rows` as lists, as names may repeat. */
 export const json: RowsFormat = {
