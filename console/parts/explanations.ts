@@ -136,6 +136,9 @@ export const EXPLANATIONS = {
   bytesOfTable: { text: 'Size of the table; NULL where you may not see all rows', unit: 'bytes' },
   attempts: { text: 'Attempts within the minute', unit: 'attempts' },
   statements: { text: 'Statements to replay', unit: 'statements' },
+  erasedRecords: { text: 'Events of the system that the erasure removed', unit: 'events' },
+  erasureWaiting: { text: 'Queries that the erasure did not remove because they had not ended', unit: 'queries' },
+  erasureSearched: { text: 'Locations that were searched after the erasure', unit: 'locations' },
   resultNumber: { text: 'A value of the result, with the unit that the statement gives it' },
 } as const satisfies Readonly<Record<string, Explanation>>
 
@@ -151,6 +154,9 @@ export const RECORD_COLUMNS: Readonly<Record<string, Explanation>> = {
   sequence: EXPLANATIONS.sequence,
   epoch: EXPLANATIONS.epoch,
   statements: EXPLANATIONS.statements,
+  records: EXPLANATIONS.erasedRecords,
+  waiting: EXPLANATIONS.erasureWaiting,
+  searched: EXPLANATIONS.erasureSearched,
 }
 
 /** An explanation as one text. */

@@ -2,17 +2,20 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ErasureInfo } from '../../src/protocol/info/schemas/server.ts'
 import { historyTables } from '../../src/readmodels/history/tables.ts'
+import { internalBearer } from '../../src/security/cluster-secret.ts'
 import { embeddedConnection } from '../support/embedded-connection.ts'
 import { panelSql, tablePanel } from '../support/panels.ts'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
-import { run, trinoHeaders, type Ran } from '../support/statement-client.ts'
+import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { raw, run, trinoHeaders, type Ran } from '../support/statement-client.ts'
 
 const page = readFileSync(new URL('../../docs/questions.md', import.meta.url), 'utf8')
 const numbered = [...page.matchAll(/^(\d+)\. \*\*(.*?)\*\*.*?```sql\n(.*?)```/gms)]
 /** The statements of the document, by the title of their question. */
 const questions = new Map(numbered.map(([, , title, sql]) => [title!, sql!]))
 
+const SECRET = 'a secret for the tests of questions'
 const DBT = '/* {"app": "dbt", "node_id": "model.shop.sales"} */'
 const CARD = '-- Metabase:: userID: 7 queryType: native queryHash: ab dashboardID: 5 cardID: 12\n'
 const PRICES = { currency: 'EUR', periods: [{ from: '2026-01-01T00:00:00Z', cpuSecond: 2, terabyteScanned: 1e9 }] }
@@ -36,7 +39,8 @@ describe('The questions of docs/questions.md', () => {
     const prices = join(folder.path, 'prices.json')
     writeFileSync(prices, JSON.stringify(PRICES))
     const data = join(folder.path, 'data')
-    server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--prices-file', prices, '--log-level', 'error'])
+    const args = ['start', '--data-dir', data, '--port', '0', '--prices-file', prices, '--log-level', 'error']
+    server = spawnQuipu(args, { env: { QUIPU_SHARED_SECRET: SECRET } })
     base = await server.url
     const statements: readonly (readonly [string, string])[] = [
       [
@@ -62,8 +66,8 @@ describe('The questions of docs/questions.md', () => {
     await folder.remove()
   }, 240_000)
 
-  it('are fifteen', () => {
-    expect(numbered.map(([, number]) => number)).toEqual(Array.from({ length: 15 }, (_, i) => String(i + 1)))
+  it('are sixteen', () => {
+    expect(numbered.map(([, number]) => number)).toEqual(Array.from({ length: 16 }, (_, i) => String(i + 1)))
   })
 
   it('give the costs by user, table and object of a program', { timeout: 240_000 }, async () => {
@@ -141,6 +145,36 @@ describe('The questions of docs/questions.md', () => {
     expect(failures).toEqual([expect.objectContaining({ error_name: 'DIVISION_BY_ZERO', user: 'bob', queries: 1 })])
     expect(await answer('Statements that became slower than last month by a factor of 2')).toEqual([])
     expect(await answer('Queries that waited too long, by resource group and cause')).toEqual([])
+  })
+
+  it('say who erased what and what is left, and never what was erased', { timeout: 240_000 }, async () => {
+    const headers = { authorization: `Bearer ${internalBearer(SECRET)}`, 'content-type': 'application/json' }
+    // The reason of the first erasure names what the second one is about.
+    const erasures = [
+      { value: 'first.mark@example.com', reason: 'second.mark@example.com asked for it', by: 'officer' },
+      { value: 'second.mark@example.com', reason: 'request 4712', by: 'officer' },
+    ]
+    for (const erasure of erasures) {
+      expect((await as('eve', `SELECT '${erasure.value}'`)).error).toBeUndefined()
+      const body = JSON.stringify(erasure)
+      const { status, text } = await raw(`${base}/v1/erasure`, { method: 'POST', headers, body })
+      expect(status, text).toBe(202)
+      const { erasureId } = JSON.parse(text) as ErasureInfo
+      await waitUntil(`the erasure of ${erasure.value} has ended`, async () => {
+        const answered = await raw(`${base}/v1/erasure/${erasureId}`, { headers })
+        return (JSON.parse(answered.text) as ErasureInfo).state === 'ENDED'
+      })
+    }
+    const rows = await answer('Who erased what, when, and what is left')
+    const same = { user: 'officer', original_user: null, kind: 'value', mentions: false, queries: 1, waiting: 0 }
+    const times = { started: expect.any(String), ended: expect.any(String), searched: expect.any(Number) }
+    expect(rows).toEqual([
+      { ...same, ...times, records: 0, result: 'SOMETHING_LEFT', remains: expect.stringContaining('kept records') },
+      { ...same, ...times, records: 0, result: 'NOTHING_LEFT', remains: '[]' },
+    ])
+    const whole = await as('auditor', 'SELECT * FROM system.history.erasure_results')
+    expect(whole.rows).toHaveLength(2)
+    expect(JSON.stringify([rows, whole.rows])).not.toMatch(/mark|4712/)
   })
 
   it('have views with the declared columns', { timeout: 240_000 }, async () => {

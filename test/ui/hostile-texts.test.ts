@@ -27,7 +27,7 @@ const TEXTS = [
 /** A page of the console, and the table or region that shows the texts. */
 const PAGES: readonly (readonly [path: string, name: string])[] = [
   ['/ui', 'Queries'],
-  ...['reads&table=a.b.c', 'cost', 'unused', 'refusals', 'log-ins', 'acts', 'events', 'replays'].map(
+  ...['reads&table=a.b.c', 'cost', 'unused', 'refusals', 'log-ins', 'acts', 'erasures', 'events', 'replays'].map(
     (view) => [`/ui/record?view=${view}`, 'Rows'] as const,
   ),
   ['/ui/record?view=audits', 'Audits'],

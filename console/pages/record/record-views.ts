@@ -33,21 +33,27 @@ const MOST_ROWS = 1000
 const TABLE = 'Table (catalog.schema.table)'
 const USER: RecordField = { name: 'user', label: 'User' }
 
-/** Events of administrators: who ended, forgot, drained, rebuilt, replayed, or changed files. */
+/** Events of administrators: who ended, forgot, erased, drained, rebuilt, replayed, or changed files. */
 const ACTS = [
   'ActStarted',
+  'ActEnded',
   'QueryKilled',
   'DataForgotten',
+  'ErasureStarted',
+  'ErasureEnded',
   'NodeDrainAsked',
   'EpochsForgotten',
   'ProjectionRebuilt',
   'ReplayStarted',
+  'ReplayEnded',
   'FileTaken',
   'FileRefused',
   'CertificateTaken',
   'ConfigurationLoaded',
   'ClusterStateAsked',
   'LogVerified',
+  'LogDropped',
+  'LogContinued',
 ]
 
 /** Ways to group costs: the view of `system.history`, its columns to group by, and a condition on its rows. */
@@ -138,10 +144,26 @@ export const RECORD_VIEWS: readonly [RecordView, ...RecordView[]] = [
     id: 'acts',
     title: 'Acts of administrators',
     explanation:
-      'Who killed queries, forgot data, drained workers, verified the log, changed clusters, files and certificates.',
+      'Who killed queries, forgot and erased data, drained workers, replayed, verified the log, changed clusters, files and certificates.',
     fields: [],
     sql: (given) =>
       rowsOf('time, type, stream, data', 'events', [`type IN (${ACTS.map(quotedText).join(', ')})`], given),
+  },
+  {
+    id: 'erasures',
+    title: 'Erasures',
+    explanation:
+      'Who erased a user or a value, and what a search found afterwards. The record never has the erased user or value.',
+    fields: [USER, { name: 'result', label: 'Result (NOTHING_LEFT, SOMETHING_LEFT, NOT_ENDED)' }],
+    days: 365,
+    sql: (given) =>
+      rowsOf(
+        'started, ended, user, original_user, kind, mentions, result, queries, records, waiting, searched, remains',
+        'erasure_results',
+        [...equal('user', given.get('user')), ...equal('result', given.get('result')?.toUpperCase())],
+        given,
+        'started',
+      ),
   },
   {
     id: 'events',

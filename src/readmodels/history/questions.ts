@@ -198,4 +198,26 @@ FROM queries WHERE query_type = 'SELECT' AND output_rows >= 100000`,
 FROM refusals
 GROUP BY user, action, object`,
   },
+  // Without the reason, which is free text: a later erasure may be about a word in it. Without the hash of the subject.
+  erasure_results: {
+    columns: {
+      erasure_id: 'varchar',
+      user: 'varchar',
+      original_user: 'varchar',
+      kind: 'varchar',
+      mentions: 'boolean',
+      started: TIME,
+      ended: TIME,
+      result: 'varchar',
+      queries: 'bigint',
+      records: 'bigint',
+      waiting: 'bigint',
+      searched: 'bigint',
+      remains: 'varchar',
+    },
+    sql: `SELECT erasure_id, user, original_user, kind, mentions, started, ended,
+  CASE WHEN ended IS NULL THEN 'NOT_ENDED' WHEN remains = '[]' THEN 'NOTHING_LEFT' ELSE 'SOMETHING_LEFT' END AS result,
+  queries, records, waiting, searched, remains
+FROM erasures`,
+  },
 } as const satisfies Readonly<Record<string, HistoryQuestion>>
