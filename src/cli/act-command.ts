@@ -40,7 +40,7 @@ Filter; a query must match all of it:
   --fingerprint <hash>    shape of the statement            --text <text>           a part of the statement
   --since <time>          created at or after (ISO 8601)    --until <time>          created before
   --query <id>            the query itself; may be repeated
-  --all                   no filter: all queries
+  --all                   no filter: all queries of any age
 
   --reason <text>     why, for the users and for the record
   --yes               begins without asking
@@ -76,6 +76,9 @@ const FILTERS = {
   since: 'since',
   until: 'until',
 } as const
+
+/** Without a filter the server acts on the queries that its list shows without a filter: no old ones. */
+const ALL = { since: '0001-01-01T00:00:00Z' }
 
 type Filter = Readonly<Record<string, string | readonly string[]>>
 
@@ -191,9 +194,11 @@ async function confirmed({ act, matched }: ActPreview): Promise<boolean> {
 
 const PREVIEWED = 20
 
-function printPreview({ act, matched, denied, states, users, queries }: ActPreview): void {
+function printPreview({ act, matched, searchedSince, denied, states, users, queries }: ActPreview): void {
   const byState = Object.entries(states).filter(([, count]) => (count ?? 0) > 0)
   process.stdout.write(`${act}: ${counted(matched)}${matched === 0 ? '' : `: ${pairs(byState)}`}\n`)
+  if (searchedSince !== undefined)
+    process.stdout.write(`The text was searched only in queries created since ${searchedSince}\n`)
   if (denied > 0) process.stdout.write(`Left out, because you may not end them: ${counted(denied)}\n`)
   if (matched === 0) return
   process.stdout.write(`By user: ${pairs(users.map(({ user, queries: count }) => [user, count]))}\n\n`)
@@ -286,11 +291,12 @@ function orderOf(
   if (what === 'list') return { kind: 'list' }
   const act = actKinds.find((kind) => kind === what)
   if (!act) throw new Error(`Give kill, hold, release, rerun, forget, list, show or stop, not '${what}'`)
-  const filter = filterOf(values)
-  if (Object.keys(filter).length === 0 && !values['all']) throw new Error('Give a filter, or --all for all queries')
+  const given = filterOf(values)
+  const isFiltered = Object.keys(given).length > 0
+  if (!isFiltered && !values['all']) throw new Error('Give a filter, or --all for all queries')
   const { reason } = values
   if (typeof reason !== 'string' || reason.trim() === '') throw new Error('Give a reason: --reason <text>')
-  return { kind: 'act', act, filter, reason, yes: values['yes'] === true }
+  return { kind: 'act', act, filter: isFiltered ? given : ALL, reason, yes: values['yes'] === true }
 }
 
 function filterOf(values: Readonly<Record<string, string | boolean | readonly string[] | undefined>>): Filter {

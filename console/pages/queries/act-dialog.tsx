@@ -7,6 +7,7 @@ import { DataTable, type Column } from '../../parts/data-table.tsx'
 import { queryColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { shownCount } from '../../parts/units.ts'
+import { SearchedSince } from './searched-since.tsx'
 
 /** The effect of each act on the queries. */
 const EFFECTS: Readonly<Record<ActKind, string>> = {
@@ -84,7 +85,11 @@ const previewColumns: readonly Column<ActPreview['queries'][number]>[] = [
 /** The most queries that the dialog lists. */
 const MOST_SHOWN = 20
 
-function PreviewedQueries({ preview: { matched, denied, states, queries } }: { readonly preview: ActPreview }) {
+function PreviewedQueries({
+  preview: { matched, searchedSince, denied, states, queries },
+}: {
+  readonly preview: ActPreview
+}) {
   const counts = Object.entries(states).filter(([, count]) => (count ?? 0) > 0)
   const shown = queries.slice(0, MOST_SHOWN)
   return (
@@ -93,6 +98,7 @@ function PreviewedQueries({ preview: { matched, denied, states, queries } }: { r
         {shownCount(matched)} queries{counts.map(([state, count]) => `, ${shownCount(count ?? 0)} ${state}`)}
         {denied > 0 ? `. ${shownCount(denied)} more are left out, because you may not end them` : ''}
       </Text>
+      {searchedSince === undefined ? null : <SearchedSince iso={searchedSince} />}
       <DataTable
         label="Queries of the act"
         columns={previewColumns}

@@ -1,10 +1,9 @@
-import { Button, Group, Text, Title } from '@mantine/core'
+import { Button, Group, Title } from '@mantine/core'
 import { useState } from 'react'
 import { useSearchParams } from 'wouter'
 import { useFollowedEvents } from '../../api/follow-events.ts'
 import { useQueryList } from '../../api/queries.ts'
 import { DataTable, type ServerOrder } from '../../parts/data-table.tsx'
-import { Instant } from '../../parts/instant.tsx'
 import { LiveMark } from '../../parts/live-mark.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
@@ -13,6 +12,7 @@ import { FilterForm } from './filter-form.tsx'
 import { filtersIn } from './filters.ts'
 import { queryColumns } from './query-columns.tsx'
 import { SavedFilters } from './saved-filters.tsx'
+import { SearchedSince } from './searched-since.tsx'
 import { Totals } from './totals.tsx'
 
 /** The list of queries, newest first; the page without a cursor follows the event log. */
@@ -36,12 +36,7 @@ export function QueriesPage() {
       </Group>
       <FilterForm key={filters.toString()} search={search} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
       <SavedFilters filters={filters} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
-      {data?.searchedSince === undefined ? null : (
-        <Text size="sm" role="note">
-          Only the newest queries were searched, those since <Instant iso={data.searchedSince} />: an index finds texts
-          with three letters or digits in a row.
-        </Text>
-      )}
+      {data?.searchedSince === undefined ? null : <SearchedSince iso={data.searchedSince} />}
       <Totals filters={filters} />
       <BulkBar filters={filters} selected={selected} onClear={() => onSelect(new Set())} />
       {error ? <Problem error={error} /> : null}

@@ -15,6 +15,8 @@ export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upca
   ProjectionRebuilt: { 1: (data) => data },
   // Version 2 had no `erasureId` and no `act`.
   DataForgotten: { 1: (data) => data, 2: (data) => data },
+  // Earlier a short text was searched in all queries.
+  ActStarted: { 1: (data) => data },
   // Earlier there was no mode `shadow`.
   ReplayStarted: { 1: (data) => data },
   QueryKilled: { 1: (data) => ({ ...(data as object), how: 'canceled' }), 2: (data) => data },

@@ -348,6 +348,10 @@ export const systemEventSchemas = {
       reason: z.string().describe('Without secrets. It is not forgotten with the queries'),
       filter: z.record(z.string(), z.string()).describe('Parameters of `GET /v1/query` that chose the queries'),
       before: z.iso.datetime().describe('Only queries from before the preview: this is the time of the preview'),
+      searchedSince: z.iso
+        .datetime()
+        .optional()
+        .describe('Only queries that were created since then were searched for the text of the filter; absent: all'),
       matched: z.number().int().min(0).describe('Number of `queries`'),
       queries: z.array(z.string()).describe('Ids of the queries, the newest first; at most 10,000'),
     })
@@ -444,7 +448,7 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   ReplayStarted: 2,
   ReplayProgressed: 1,
   ReplayEnded: 1,
-  ActStarted: 1,
+  ActStarted: 2,
   ActProgressed: 1,
   ActEnded: 1,
   LogAnchored: 1,

@@ -16,14 +16,21 @@ import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import { createQueryFinder, type FindQueryDeps } from '../query/find-query.ts'
+import type { ListingBounds } from '../query/listing-bounds.ts'
 import { queryStates } from '../query/query-states.ts'
 import { keyNeeded } from '../task/internal-request.ts'
 import { actBody, actPreviewBody, type ActInfo, type ActPreview } from './act-schemas.ts'
-import { matchQueries, PREVIEWED_CHARACTERS, type MatchedQueries, type MatchedQueriesDeps } from './matched-queries.ts'
+import {
+  matchQueries,
+  PREVIEWED_CHARACTERS,
+  type MatchedQueries,
+  type MatchedQueriesDeps,
+  type WantedAct,
+} from './matched-queries.ts'
 import { openPreview, sealPreview } from './preview-token.ts'
 
 export interface ActRoutesDeps
-  extends Omit<MatchedQueriesDeps, 'ask'>, FindQueryDeps, Pick<AdministratorDeps, 'isInternal'> {
+  extends Omit<MatchedQueriesDeps, 'ask' | 'stored'>, FindQueryDeps, Pick<AdministratorDeps, 'isInternal'> {
   readonly acts: Pick<Acts, 'start' | 'stopAct' | 'get' | 'list' | 'running'>
   /** Seals previews. */
   readonly key: Buffer
@@ -48,8 +55,8 @@ export function createActRoutes(deps: ActRoutesDeps): Router {
   const { ask, look } = createQueryFinder(deps)
   const router = resourceRouter()
 
-  async function previewed(request: Request, act: ActKind, filter: z.output<typeof actBody>['filter'], before: string) {
-    return matchQueries(request, { act, filter, before }, { ...deps, ask })
+  async function match(request: Request, wanted: WantedAct): Promise<MatchedQueries> {
+    return matchQueries(request, wanted, { ...deps, ask })
   }
 
   /** @throws HttpProblem 404; 503 when it cannot be known whether there is such an act */
@@ -67,12 +74,12 @@ export function createActRoutes(deps: ActRoutesDeps): Router {
       const { act, filter } = parsed
       checkKey(request, act, deps)
       const before = new Date(clock.now()).toISOString()
-      const matched = await previewed(request, act, filter, before)
+      const matched = await match(request, { act, filter, before })
       const expiresAt = clock.now() + VALID_MS
       const token = sealPreview(
         key,
         { act, filter: posted.filter, user },
-        { before, matched: matched.rows.length, expiresAt },
+        { before, matched: matched.rows.length, bounds: matched.bounds, expiresAt },
       )
       sendJson(response, { ...previewInfo(act, matched), token, expires: new Date(expiresAt).toISOString() })
     },
@@ -102,12 +109,14 @@ export function createActRoutes(deps: ActRoutesDeps): Router {
       if (seen.expiresAt < clock.now()) throw new HttpProblem(409, 'The preview is too old: preview the act again')
       if (acts.running >= MOST_ACTS)
         throw new HttpProblem(429, `${MOST_ACTS} acts run already: wait until one has ended`, { 'retry-after': '10' })
-      const { rows } = await previewed(request, act, filter, seen.before)
+      const { before, bounds } = seen
+      const { rows } = await match(request, { act, filter, before, bounds })
       if (rows.length > seen.matched) {
         const message = `${rows.length} queries match now, and the preview showed ${seen.matched}: preview the act again`
         throw new HttpProblem(409, message)
       }
-      const started = acts.start(startedAct(actor, { act, reason, filter: posted.filter, before: seen.before }, rows))
+      const asked = { act, reason, filter: posted.filter, before, ...searched(bounds) }
+      const started = acts.start(startedAct(actor, asked, rows))
       sendJson(response, actInfo(await withDeadline(started, deps.logWaitMs, logIsAway), true))
     },
   })
@@ -170,7 +179,11 @@ async function bodyOf<T extends z.ZodType>(
 
 function startedAct(
   { user: by, originalUser, remoteAddress }: Identity,
-  { filter, reason, ...act }: Pick<StartedAct, 'act' | 'reason' | 'before'> & { readonly filter: unknown },
+  {
+    filter,
+    reason,
+    ...act
+  }: Pick<StartedAct, 'act' | 'reason' | 'before' | 'searchedSince'> & { readonly filter: unknown },
   rows: readonly QueryListRow[],
 ): StartedAct {
   return {
@@ -186,6 +199,11 @@ function startedAct(
   }
 }
 
+/** The time since when queries were searched for the text of the filter, if not all were. */
+function searched({ searchedSince }: ListingBounds): { readonly searchedSince?: string } {
+  return searchedSince === undefined ? {} : { searchedSince }
+}
+
 /** The filter for the record. Ids are left out: the event lists all queries of the act. */
 function recordedFilter(filter: Readonly<Record<string, string | readonly string[]>>): Record<string, string> {
   const texts = Object.entries(filter).map(([name, value]) => [
@@ -195,12 +213,13 @@ function recordedFilter(filter: Readonly<Record<string, string | readonly string
   return Object.fromEntries(texts) as Record<string, string>
 }
 
-function previewInfo(act: ActKind, { rows, denied }: MatchedQueries): Omit<ActPreview, 'token' | 'expires'> {
+function previewInfo(act: ActKind, { rows, denied, bounds }: MatchedQueries): Omit<ActPreview, 'token' | 'expires'> {
   const users = [...counted(rows.map((row) => row.user_name))].map(([user, queries]) => ({ user, queries }))
   const states = counted(rows.map((row) => row.state))
   return {
     act,
     matched: rows.length,
+    ...searched(bounds),
     denied,
     states: Object.fromEntries(queryStates.map((state) => [state, states.get(state) ?? 0])),
     users: users.sort((a, b) => b.queries - a.queries).slice(0, MOST_USERS),
@@ -226,7 +245,7 @@ function counted(values: readonly string[]): ReadonlyMap<string, number> {
 /** @param withProblems whether the reader may see the ids of the queries */
 function actInfo(known: KnownAct, withProblems: boolean): ActInfo {
   const { started, startedAt, through, outcomes, problems } = known
-  const { actId, act, by: user, originalUser, remoteAddress, reason, filter, before, matched } = started
+  const { actId, act, by: user, originalUser, remoteAddress, reason, filter, before, searchedSince, matched } = started
   return {
     actId,
     act,
@@ -237,6 +256,7 @@ function actInfo(known: KnownAct, withProblems: boolean): ActInfo {
     reason,
     filter,
     before,
+    ...(searchedSince !== undefined && { searchedSince }),
     matched,
     done: through,
     outcomes,

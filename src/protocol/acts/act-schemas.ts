@@ -10,6 +10,9 @@ const LONGEST_REASON = 1000
 
 const count = z.int().min(0)
 const timestamp = z.iso.datetime({ offset: true })
+const searchedSince = timestamp
+  .optional()
+  .describe('Present if only the newest queries were searched for `q`: those created at or after this time')
 
 /** The queries of an act: parameters of `GET /v1/query`, or ids of queries; all must hold. Other names are refused. */
 const actFilterSchema = z.strictObject({
@@ -56,6 +59,7 @@ const previewedQuery = z.looseObject({
 export const actPreviewSchema = z.looseObject({
   act: actKind,
   matched: count.describe('How many queries the act would be about'),
+  searchedSince,
   denied: count.describe('How many other queries match that the user may see but not end'),
   states: z.partialRecord(z.enum(queryStates), count).describe('Number of matched queries by state'),
   users: z
@@ -78,6 +82,7 @@ export const actInfoSchema = z.looseObject({
   reason: z.string(),
   filter: z.record(z.string(), z.string()),
   before: timestamp.describe('Only queries from before this time: the time of the preview'),
+  searchedSince,
   matched: count.describe('How many queries the act is about'),
   done: count.describe('How many of them have an outcome'),
   outcomes: z.partialRecord(z.enum(actOutcomes), count).describe('Number of queries by outcome'),

@@ -7,12 +7,12 @@ import type { StoredQueries } from '../../readmodels/queries/stored-queries.ts'
 import { queryOfStream } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { chooseQueries, type ChosenQueriesDeps } from '../query/chosen-queries.ts'
-import type { QueryFinder } from '../query/find-query.ts'
+import type { ListingBounds } from '../query/listing-bounds.ts'
 import { overlay } from '../query/query-list.ts'
 import { queryStates } from '../query/query-states.ts'
 import type { ActFilter } from './act-schemas.ts'
 
-export interface MatchedQueriesDeps extends ChosenQueriesDeps, Pick<QueryFinder, 'ask'> {
+export interface MatchedQueriesDeps extends ChosenQueriesDeps {
   readonly stored: StoredQueries
   /** The most queries of one act. */
   readonly mostQueries: number
@@ -24,6 +24,18 @@ export interface MatchedQueries {
   readonly rows: readonly QueryListRow[]
   /** How many other queries match that the user may see but not end. */
   readonly denied: number
+  /** The bounds of a list with the same filter. */
+  readonly bounds: ListingBounds
+}
+
+/** The queries that an act is to be about. */
+export interface WantedAct {
+  readonly act: ActKind
+  readonly filter: ActFilter
+  /** ISO UTC: only queries that were created, or had ended, before this time. */
+  readonly before: string
+  /** The bounds of the preview; absent in the preview itself. */
+  readonly bounds?: ListingBounds
 }
 
 const PAGE = 1000
@@ -44,20 +56,21 @@ const STATES: Readonly<Record<ActKind, readonly string[]>> = {
 
 /**
  * Finds the queries of an act that the user may see, and may end if the act ends or runs queries.
- * @param before ISO UTC: only queries that were created, or had ended, before this time
  * @throws HttpProblem 400 when there are more than an act may have
  */
 export async function matchQueries(
   request: Request,
-  { act, filter: wanted, before }: { readonly act: ActKind; readonly filter: ActFilter; readonly before: string },
+  { act, filter: wanted, before, bounds: known }: WantedAct,
   deps: MatchedQueriesDeps,
 ): Promise<MatchedQueries> {
   const { ask, stored, live, mostQueries } = deps
-  const { queries: ids, ...parameters } = wanted
+  const { queries, ...parameters } = wanted
+  const ids = queries?.map(queryOfStream)
   const states = STATES[act].filter((state) => parameters.state?.some((one) => one === state) ?? true)
   const until = parameters.until === undefined || before < parameters.until ? before : parameters.until
-  const chosen = await chooseQueries(request, { ...parameters, until }, { ...deps, onlyRecent: false })
-  const filter = { ...chosen.filter, states, ...(ids && { ids: ids.map(queryOfStream) }) }
+  const { bounds, ...chosen } = await chooseQueries(request, { wanted: parameters, ids, bounds: known }, deps)
+  // Not in the wanted queries: a list with the same filter would have other bounds.
+  const filter = { ...chosen.filter, states, until }
   const identity = deps.identify(request)
   const mayAct = (row: QueryListRow): boolean => {
     if (act === 'forget') return true
@@ -77,7 +90,7 @@ export async function matchQueries(
     }
     if (rows.length + denied > mostQueries) throw tooMany(mostQueries)
     last = found.at(-1)
-    if (!last || found.length < PAGE) return { rows, denied }
+    if (!last || found.length < PAGE) return { rows, denied, bounds }
   }
 }
 

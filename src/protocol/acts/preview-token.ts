@@ -1,12 +1,14 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import type { ActKind } from '../../coordinator/system/events.ts'
+import { listingBounds, type ListingBounds } from '../query/listing-bounds.ts'
 
 /** The result of a preview, as its user saw it. */
 export interface Previewed {
   /** Only queries from before this time are in the preview, ISO UTC. */
   readonly before: string
   readonly matched: number
+  readonly bounds: ListingBounds
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
 }
@@ -19,11 +21,11 @@ interface PreviewOf {
   readonly user: string
 }
 
-const content = z.tuple([z.iso.datetime(), z.int().min(0), z.int().min(0)])
+const content = z.tuple([z.iso.datetime(), z.int().min(0), z.int().min(0), listingBounds])
 
 /** Seals the result of a preview: no coordinator has to remember it. */
-export function sealPreview(key: Buffer, of: PreviewOf, { before, matched, expiresAt }: Previewed): string {
-  const text = Buffer.from(JSON.stringify([before, matched, expiresAt])).toString('base64url')
+export function sealPreview(key: Buffer, of: PreviewOf, { before, matched, expiresAt, bounds }: Previewed): string {
+  const text = Buffer.from(JSON.stringify([before, matched, expiresAt, bounds])).toString('base64url')
   return `${text}.${macOf(key, of, text).toString('base64url')}`
 }
 
@@ -33,8 +35,11 @@ export function openPreview(key: Buffer, of: PreviewOf, token: string): Previewe
   const given = Buffer.from(mac, 'base64url')
   const made = macOf(key, of, text)
   if (given.length !== made.length || !timingSafeEqual(given, made)) return undefined
-  const [before, matched, expiresAt] = content.parse(JSON.parse(Buffer.from(text, 'base64url').toString()))
-  return { before, matched, expiresAt }
+  // A coordinator of an earlier version may have sealed it.
+  const parsed = content.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString()))
+  if (!parsed.success) return undefined
+  const [before, matched, expiresAt, bounds] = parsed.data
+  return { before, matched, expiresAt, bounds }
 }
 
 function macOf(key: Buffer, { act, filter, user }: PreviewOf, text: string): Buffer {

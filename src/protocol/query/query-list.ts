@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { queryRow } from '../../readmodels/queries/rows.ts'
 import { passesFilter, queryListRow, type QueryFilter, type QueryListRow } from '../../readmodels/queries/queries.ts'
 import type { Prices } from '../../readmodels/history/prices.ts'
@@ -13,6 +12,7 @@ import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import type { QueryListItem } from '../info/schemas/query.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
+import { listingBounds, rowTime, type ListingBounds } from './listing-bounds.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { holdOf, totalsNow } from './query-info.ts'
 import { costOfRow } from './totals-info.ts'
@@ -162,24 +162,29 @@ export function overlay(
   return sortedRows(rows, filter.order ?? NEWEST_FIRST).slice(0, limit)
 }
 
-/** The position of a row in a list, as a parameter. */
-export function encodeCursor(row: QueryListRow, order: QueryOrder): string {
+/** The position of a row in a listing, with the bounds of the listing, as a parameter. */
+export function encodeCursor(row: QueryListRow, order: QueryOrder, bounds: ListingBounds): string {
   const { value, queryId } = cursorOf(row, order)
-  return Buffer.from(JSON.stringify([value, queryId])).toString('base64url')
+  return Buffer.from(JSON.stringify([value, queryId, bounds])).toString('base64url')
 }
 
-/** A time as rows have it: JavaScript accepts more than the database, which has no year 0. */
-const instant = z.iso.datetime().refine((text) => !text.startsWith('0000'))
+/** A position in a listing. `bounds` are absent in a cursor of an earlier version. */
+export interface ListingCursor {
+  readonly cursor: QueryCursor
+  readonly bounds: ListingBounds | undefined
+}
 
 /** Reads a cursor. @returns undefined when the text is no cursor of this server in a list with this order */
-export function decodeCursor(text: string, { by }: QueryOrder): QueryCursor | undefined {
+export function decodeCursor(text: string, { by }: QueryOrder): ListingCursor | undefined {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
-    if (!Array.isArray(parsed) || parsed.length !== 2) return undefined
-    const [value, queryId] = parsed as unknown[]
+    if (!Array.isArray(parsed) || parsed.length < 2 || parsed.length > 3) return undefined
+    const [value, queryId, given] = parsed as unknown[]
     if (typeof queryId !== 'string' || !isQueryId(queryId)) return undefined
-    if (by !== 'created') return typeof value === 'number' ? { value, queryId } : undefined
-    return typeof value === 'string' && instant.safeParse(value).success ? { value, queryId } : undefined
+    const isPosition =
+      by === 'created' ? typeof value === 'string' && rowTime.safeParse(value).success : typeof value === 'number'
+    if (!isPosition) return undefined
+    return { cursor: { value: value as string | number, queryId }, bounds: listingBounds.optional().parse(given) }
   } catch {
     return undefined
   }

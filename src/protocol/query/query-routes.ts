@@ -6,7 +6,7 @@ import { shownCloudEvent } from '../../coordinator/query/stream/shown-event.ts'
 import { querySpans } from '../../coordinator/query/telemetry/query-spans.ts'
 import { isTerminal } from '../../coordinator/query/stream/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
-import { passesFilter, type QueryFilter } from '../../readmodels/queries/queries.ts'
+import { passesFilter } from '../../readmodels/queries/queries.ts'
 import { sortNames, type QueryOrder } from '../../readmodels/queries/query-order.ts'
 import type { Prices } from '../../readmodels/history/prices.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -18,8 +18,9 @@ import { momentOf, parseAsOf, SEQUENCE_HEADER } from './as-of.ts'
 import { createEndings, type EndQueryDeps } from './end-query.ts'
 import { createQueryFinder, type FindQueryDeps, type QueryFinder } from './find-query.ts'
 import { queryInfo } from './query-info.ts'
-import { chooseQueries, type ChosenQueries } from './chosen-queries.ts'
-import { filterParameters, type WantedQueries } from './query-filter.ts'
+import { chooseQueries, type ChosenQueries, type WantedListing } from './chosen-queries.ts'
+import { filterParameters } from './query-filter.ts'
+import type { ListingBounds } from './listing-bounds.ts'
 import { decodeCursor, encodeCursor, LIST_CHARACTERS, overlay, queryListItem } from './query-list.ts'
 import { totalsInfo } from './totals-info.ts'
 
@@ -53,10 +54,10 @@ const listParameters = z
   })
   .transform(({ sort, order: direction, cursor: text, ...rest }, context) => {
     const order: QueryOrder = { by: sort, descending: direction === 'desc' }
-    const cursor = text === undefined ? undefined : decodeCursor(text, order)
-    if (text !== undefined && !cursor)
+    const page = text === undefined ? undefined : decodeCursor(text, order)
+    if (text !== undefined && !page)
       context.addIssue({ code: 'custom', message: 'is not a cursor of this server and order', path: ['cursor'] })
-    return { ...rest, order, cursor }
+    return { ...rest, order, page }
   })
 
 const totalsParameters = z.object(filterParameters)
@@ -107,33 +108,32 @@ class QueryReads {
 
   async list(request: Request, response: Response): Promise<void> {
     const { live, stored } = this.#deps
-    const { limit: most, cursor, order, ...wanted } = parse(listParameters, request)
-    const { inMemory, filter: chosen, without } = await this.#choose(request, wanted, cursor !== undefined)
-    const filter = { ...chosen, order, ...(cursor && { cursor }) }
+    const { limit: most, page: { cursor, bounds: known } = {}, order, ...wanted } = parse(listParameters, request)
     const stale = await this.#finder.staleness()
-    const search = await this.#searchable({ ...filter, without })
-    const listed = await this.#finder.ask(() => stored.list(search.filter, most + 1, LIST_CHARACTERS + 1))
+    const { inMemory, bounds, without, ...chosen } = await this.#choose(request, { wanted, bounds: known })
+    const filter = { ...chosen.filter, order, ...(cursor && { cursor }) }
+    const listed = await this.#finder.ask(() => stored.list({ ...filter, without }, most + 1, LIST_CHARACTERS + 1))
     const rows = overlay(listed, inMemory, filter, most + 1)
-    const page = rows.slice(0, most)
+    const shown = rows.slice(0, most)
     const base = this.#deps.baseUri(request)
     const prices = this.#deps.prices?.()
-    const more = rows.length > most ? nextPage(request, base, encodeCursor(page.at(-1)!, order)) : {}
+    const more = rows.length > most ? nextPage(request, base, encodeCursor(shown.at(-1)!, order, bounds)) : {}
     sendJson(
       response,
-      page.map((row) => queryListItem(row, { baseUri: base, prices, live: live.get(parseQueryId(row.query_id)) })),
+      shown.map((row) => queryListItem(row, { baseUri: base, prices, live: live.get(parseQueryId(row.query_id)) })),
       undefined,
-      { ...stale, ...search.headers, ...more },
+      { ...stale, ...searchedSince(bounds), ...more },
     )
   }
 
   async totals(request: Request, response: Response): Promise<void> {
-    const { inMemory, filter, without } = await this.#choose(request, parse(totalsParameters, request), false)
+    const wanted = parse(totalsParameters, request)
     const stale = await this.#finder.staleness()
+    const { inMemory, filter, bounds, without } = await this.#choose(request, { wanted })
     const prices = this.#deps.prices?.()
-    const search = await this.#searchable({ ...filter, without })
-    const totals = await this.#finder.ask(() => this.#deps.stored.totals(search.filter, prices))
+    const totals = await this.#finder.ask(() => this.#deps.stored.totals({ ...filter, without }, prices))
     const live = inMemory.filter((row) => passesFilter(row, filter))
-    sendJson(response, totalsInfo(totals, live, prices), undefined, { ...stale, ...search.headers })
+    sendJson(response, totalsInfo(totals, live, prices), undefined, { ...stale, ...searchedSince(bounds) })
   }
 
   async info(request: Request, response: Response): Promise<void> {
@@ -209,19 +209,14 @@ class QueryReads {
     )
   }
 
-  /** Limits a search that has no index to the newest queries. The header says from when on queries were searched. */
-  async #searchable(filter: QueryFilter): Promise<{ filter: QueryFilter; headers: Record<string, string> }> {
-    const start = await this.#finder.ask(() => this.#deps.stored.searchStart(filter))
-    if (start === undefined || (filter.since !== undefined && Date.parse(filter.since) > Date.parse(start)))
-      return { filter, headers: {} }
-    return { filter: { ...filter, since: start }, headers: { [SEARCHED_SINCE_HEADER]: start } }
-  }
-
-  #choose(request: Request, wanted: WantedQueries, isNextPage: boolean): Promise<ChosenQueries> {
-    const isFiltered = isNextPage || Object.values(wanted).some((one) => one !== undefined)
+  #choose(request: Request, listing: WantedListing): Promise<ChosenQueries> {
     const ask: QueryFinder['ask'] = (question) => this.#finder.ask(question)
-    return chooseQueries(request, wanted, { ...this.#deps, ask, onlyRecent: !isFiltered })
+    return chooseQueries(request, listing, { ...this.#deps, ask })
   }
+}
+
+function searchedSince({ searchedSince: start }: ListingBounds): Record<string, string> {
+  return start === undefined ? {} : { [SEARCHED_SINCE_HEADER]: start }
 }
 
 function parse<T extends z.ZodType>(schema: T, request: Request): z.output<T> {

@@ -41,7 +41,7 @@ const ofQueries = [
   query('until', 'Only queries that were created before this time, ISO 8601', moment),
   query(
     'q',
-    'Part of the first 4,096 characters of the text; upper and lower case are equal. Without three letters or digits in a row, only the newest 20,000 queries that match the other filters are searched',
+    'Part of the first 4,096 characters of the text; upper and lower case are equal. Without three letters or digits in a row, only about the newest 20,000 queries that match the other filters are searched: those since the time in the header X-Engine-Searched-Since',
   ),
 ]
 
