@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { startAnswerRelay, type CutPosition } from '../support/answer-relay.ts'
-import { processesOf, spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf } from '../support/quipu-process.ts'
 import { rowReaders, type RowReader } from '../support/row-readers.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { run } from '../support/statement-client.ts'
 
 /*
@@ -17,34 +18,23 @@ const ROWS = 60_175
 const BEFORE = 3
 const timeout = 400_000
 
-let folder: ReturnType<typeof temporaryFolder>
-let quipu: QuipuProcess
+const server = serverOfFile('error', () => ({
+  QUIPU_PAGE_BYTES: '128kB',
+  QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
+  // The supervisor counts a stopped coordinator as dead after this time.
+  QUIPU_COORDINATOR_DEAD_MS: '10s',
+}))
 let url: string
 let right: string
 let clients: ReadonlyMap<string, RowReader>
 
 beforeAll(async () => {
   clients = await rowReaders()
-  folder = temporaryFolder()
-  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', `${folder.path}/data`], {
-    env: {
-      QUIPU_LOG_LEVEL: 'error',
-      QUIPU_PAGE_BYTES: '128kB',
-      QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
-      // The supervisor counts a stopped coordinator as dead after this time.
-      QUIPU_COORDINATOR_DEAD_MS: '10s',
-    },
-  })
-  url = await quipu.url
+  url = server.url
   const { rows } = await run(url, STREAM)
   right = digest(rows.map((row) => row.join(',')))
   expect(rows).toHaveLength(ROWS)
 }, 600_000)
-afterAll(async () => {
-  quipu.signal('SIGTERM')
-  await quipu.exit
-  await folder.remove()
-}, 240_000)
 
 /** A digest of the rows in any order. */
 function digest(lines: readonly string[]): string {
@@ -90,7 +80,7 @@ async function throughFault(signal: 'SIGKILL' | 'SIGSTOP', parts: readonly Part[
     const inside = relays.filter((_, i) => parts[i]!.cut === 'inside an answer')
     const before = relays.filter((relay) => !inside.includes(relay))
     await Promise.race([Promise.all(before.map((relay) => relay.keepNextRequest())), early])
-    process.kill(processesOf(`${folder.path}/data`).children[0]!, signal)
+    process.kill(processesOf(server.data).children[0]!, signal)
     for (const relay of inside) relay.breakAnswer()
     for (const relay of relays) relay.release()
     return await all

@@ -1,29 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compareAnswers, type CorpusEntry } from '../support/corpus.ts'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import type { StatementJson } from '../support/statement-client.ts'
 import { representatives } from '../support/full-tests.ts'
 
 const corpus = new URL('../conformance/', import.meta.url)
-const folder = temporaryFolder()
+const server = serverOfFile()
 const agent = new Agent({ keepAlive: true })
-let server: QuipuProcess
 let base: URL
 
-beforeAll(async () => {
-  server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--log-level', 'error'])
-  base = new URL(await server.url)
-}, 240_000)
-
-afterAll(async () => {
-  agent.destroy()
-  server.signal('SIGTERM')
-  await server.exit
-  await folder.remove()
-}, 240_000)
+beforeAll(() => {
+  base = new URL(server.url)
+})
+afterAll(() => agent.destroy())
 
 const headers = {
   'x-trino-user': 'conformance',

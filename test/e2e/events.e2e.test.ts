@@ -1,29 +1,16 @@
 import { request, type IncomingMessage } from 'node:http'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { CloudEvent } from '../../src/events/envelope.ts'
 import { openFeed, type FeedClient } from '../support/feed-client.ts'
-import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf, spawnQuipu, waitUntil } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { run, trinoHeaders } from '../support/statement-client.ts'
 
-let folder: ReturnType<typeof temporaryFolder>
-let data: string
-let quipu: QuipuProcess
+const server = serverOfFile('error', () => ({ QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' }))
 let url: string
-
-beforeAll(async () => {
-  folder = temporaryFolder()
-  data = join(folder.path, 'data')
-  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' }
-  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })
-  url = await quipu.url
-})
-let drained = false
-afterAll(async () => {
-  if (!drained) quipu.signal('SIGTERM')
-  await quipu.exit
-  await folder.remove()
+beforeAll(() => {
+  url = server.url
 })
 
 /** Returns the last id of the log at this moment. */
@@ -49,7 +36,7 @@ function offsetOf(id: string | undefined): number {
 }
 
 function killCoordinator(): void {
-  process.kill(processesOf(data).children[0]!, 'SIGKILL')
+  process.kill(processesOf(server.data).children[0]!, 'SIGKILL')
 }
 
 /** Runs statements one after the other until `stop`, whatever their results are. */
@@ -254,10 +241,9 @@ it(
     const stuck = await new Promise<IncomingMessage>((resolve, reject) => {
       request(`${url}/v1/events?after=beginning`, { agent: false }, resolve).on('error', reject).end()
     })
-    drained = true
-    quipu.signal('SIGTERM')
+    server.process.signal('SIGTERM')
     expect(await feed.end).toBe('ended')
-    expect((await quipu.exit).code).toBe(0)
+    expect((await server.process.exit).code).toBe(0)
     stuck.destroy()
   },
 )

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanErrors } from '../chaos/outcome.ts'
 import { endOf, patient } from '../support/killable-server.ts'
-import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf, waitUntil } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { authenticated } from '../support/access-modes.ts'
 import { post, raw, run, type RawAnswer } from '../support/statement-client.ts'
 
@@ -20,38 +21,25 @@ const LONG = 'SELECT orderkey, linenumber, comment FROM lineitem'
 const SHORT = 'SELECT orderkey, custkey, orderdate FROM orders'
 const TABLE = 'memory.default.written'
 
-let folder: ReturnType<typeof temporaryFolder>
-let data: string
-let quipu: QuipuProcess
+const server = serverOfFile('error', ({ folder }) => ({
+  ...authenticated.use(folder),
+  QUIPU_PAGE_BYTES: '100kB',
+  QUIPU_PAGE_STORE_QUERY_BYTES: '1MB',
+  QUIPU_RUNNING_QUERIES: '4',
+  QUIPU_COORDINATOR_DEAD_MS: '8s',
+  QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
+  QUIPU_DRAIN_MS: '1s',
+  // A busy machine may be slow.
+  QUIPU_WORKER_WAIT_MS: '120s',
+}))
 let url: string
 /** The right results, by SQL; for the table that is written, the digest of its count. */
 const right = new Map<string, string>()
 
 beforeAll(async () => {
-  folder = temporaryFolder()
-  data = `${folder.path}/data`
-  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], {
-    env: {
-      QUIPU_LOG_LEVEL: 'error',
-      ...authenticated.use(folder.path),
-      QUIPU_PAGE_BYTES: '100kB',
-      QUIPU_PAGE_STORE_QUERY_BYTES: '1MB',
-      QUIPU_RUNNING_QUERIES: '4',
-      QUIPU_COORDINATOR_DEAD_MS: '8s',
-      QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
-      QUIPU_DRAIN_MS: '1s',
-      // A busy machine may be slow.
-      QUIPU_WORKER_WAIT_MS: '120s',
-    },
-  })
-  url = await quipu.url
+  url = server.url
   for (const sql of [CALC, GROUP, LONG, SHORT]) right.set(sql, digest((await run(url, sql)).rows))
   right.set('written', digest([[60_175]]))
-}, 240_000)
-afterAll(async () => {
-  quipu.signal('SIGTERM')
-  await quipu.exit
-  await folder.remove()
 }, 240_000)
 
 /** A digest of the rows in any order. */
@@ -86,7 +74,7 @@ async function outcome(from: RawAnswer): Promise<string> {
 
 /** The number of coordinators that the supervisor has killed because they were silent. */
 function hangs(): number {
-  return quipu.stderr().split('coordinator has been silent').length - 1
+  return server.process.stderr().split('coordinator has been silent').length - 1
 }
 
 /** A page counts as lost after its worker was away for this long; the value here is a little lower. */
@@ -112,7 +100,7 @@ const faults: readonly Fault[] = [
 
 describe.each(faults)('$name', ({ hits, apply }) => {
   it('ends no statement with a wrong result, whatever state it is in', { timeout: 300_000 }, async () => {
-    const before = processesOf(data).children
+    const before = processesOf(server.data).children
     // Computed; its pages lie on the worker, and the client has read the first.
     const delivering = await begun(await post(url, SHORT))
     await reaches(delivering, 'FINISHING')
@@ -167,7 +155,7 @@ describe.each(faults)('$name', ({ hits, apply }) => {
     await run(url, `DROP TABLE IF EXISTS ${TABLE}`)
     const index = hits === 'coordinator' ? 0 : 1
     await waitUntil(`another ${hits} runs`, () => {
-      const { children } = processesOf(data)
+      const { children } = processesOf(server.data)
       return children.length === 2 && children[index] !== before[index]
     })
   })

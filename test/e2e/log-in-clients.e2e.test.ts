@@ -10,7 +10,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
 import { CHROMIUM, hasChromium } from '../support/chromium.ts'
 import { startIdentityProvider, type TestProvider } from '../support/identity-provider.ts'
-import { freePort } from '../support/postgres.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
+import { freePort, type TestDatabase } from '../support/postgres.ts'
 import { challengeOf } from '../support/provider-server.ts'
 import { signalTo } from '../support/process-children.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
@@ -29,16 +30,20 @@ let authority: TestAuthority
 let served: { readonly cert: string; readonly key: string }
 let provider: TestProvider
 let quipu: QuipuProcess
+const databases: TestDatabase[] = []
 let browser: Browser
 let base: string
 /** The server with short sessions that can be renewed. */
 let shortBase: string
 
 /** A server that uses the provider of this file, over TLS. */
-function serverAt(address: string, settings: Readonly<Record<string, string>> = {}): QuipuProcess {
+async function serverAt(address: string, settings: Readonly<Record<string, string>> = {}): Promise<QuipuProcess> {
   const { port } = new URL(address)
+  const database = await createMigratedDatabase()
+  databases.push(database)
   return spawnQuipu(['start', '--port', port, '--data-dir', join(folder.path, port), '--log-level', 'warn'], {
     env: {
+      DATABASE_URL: database.url,
       QUIPU_TLS_CERT: served.cert,
       QUIPU_TLS_KEY: served.key,
       QUIPU_TLS_CA_FILE: authority.ca,
@@ -58,7 +63,7 @@ beforeAll(async () => {
   authority = await createAuthority()
   served = await authority.issue('server')
   provider = await startIdentityProvider([base, shortBase])
-  quipu = serverAt(base)
+  quipu = await serverAt(base)
   await quipu.url
   browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
 }, 240_000)
@@ -67,6 +72,7 @@ afterAll(async () => {
   await browser.close()
   quipu.signal('SIGTERM')
   await quipu.exit
+  for (const database of databases) await database.drop()
   await provider.stop()
   await authority.remove()
   await folder.remove()
@@ -215,7 +221,7 @@ it.runIf(cli && jdbc && python)(
   'a session that ends during a query is renewed without a browser, and the query finishes',
   { timeout: 240_000 },
   async () => {
-    const short = serverAt(shortBase, {
+    const short = await serverAt(shortBase, {
       QUIPU_SESSION_MS: '5s',
       QUIPU_OAUTH2_SCOPES: 'openid,offline_access',
       QUIPU_WORKER_FAILED_MS: '10m',

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createBoundedWork } from '../../src/security/authentication/bounded-work.ts'
 import { createLdapVerifier } from '../../src/security/authentication/ldap-verifier.ts'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
 import { directoryServer, type DirectoryServer } from '../support/directory-server.ts'
 import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { startLenientDirectory } from '../support/lenient-directory.ts'
@@ -42,9 +43,12 @@ describe.runIf(startDirectory)('A log-in with a password that a directory checks
   beforeAll(async () => {
     directory = await startDirectory!({ folder: folder.path, ldif: LDIF })
     ending.unshift(() => directory.stop())
+    const database = await createMigratedDatabase()
+    ending.unshift(() => database.drop())
     const asRoot = process.getuid?.() === 0 ? ['--run-as', 'root'] : []
     quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, 'data'), ...asRoot], {
       env: {
+        DATABASE_URL: database.url,
         QUIPU_LOG_LEVEL: 'warn',
         QUIPU_AUTHENTICATION: 'password',
         QUIPU_LDAP_URL: `ldap://127.0.0.1:${directory.port}`,

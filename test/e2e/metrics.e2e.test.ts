@@ -3,14 +3,27 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { metricNames } from '../../src/telemetry/metric-names.ts'
 import type { MetricDefinition } from '../../src/telemetry/metrics/metric-definition.ts'
 import { parseOpenMetrics, type Sample } from '../support/openmetrics.ts'
-import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf, waitUntil } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { startStandInCluster, type StandInCluster } from '../support/stand-in-cluster.ts'
 import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
 
-const folder = temporaryFolder()
-const data = `${folder.path}/data`
-let server: QuipuProcess
 let cluster: StandInCluster
+// Hooks run in reverse order: the server ends before it.
+afterAll(() => cluster.close())
+const server = serverOfFile('warn', async ({ folder }) => {
+  // Programs run as a user of their own, and that user must be able to list the folder.
+  mkdirSync(`${folder}/clusters`, { mode: 0o755 })
+  cluster = await startStandInCluster()
+  writeFileSync(`${folder}/clusters/a.json`, JSON.stringify({ url: cluster.url, group: 'big', catalogs: ['far'] }))
+  return {
+    // No collector listens there: spans are dropped, and the drops are counted.
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+    QUIPU_TRACES_PER_SECOND: '1000',
+    QUIPU_CLUSTERS_DIR: `${folder}/clusters`,
+    QUIPU_OPEN_LINEAGE_FILE: `${folder}/lineage.jsonl`,
+  }
+})
 let base: string
 
 const JOIN = `SELECT n.name, count(*) FROM customer c JOIN nation n ON c.nationkey = n.nationkey GROUP BY n.name`
@@ -19,20 +32,7 @@ const LARGE = 'SELECT * FROM orders'
 const ENDLESS = `SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c`
 
 beforeAll(async () => {
-  // Programs run as a user of their own, and that user must be able to list the folder.
-  mkdirSync(`${folder.path}/clusters`, { mode: 0o755 })
-  cluster = await startStandInCluster()
-  writeFileSync(`${folder.path}/clusters/a.json`, JSON.stringify({ url: cluster.url, group: 'big', catalogs: ['far'] }))
-  server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'warn'], {
-    // No collector listens there: spans are dropped, and the drops are counted.
-    env: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
-      QUIPU_TRACES_PER_SECOND: '1000',
-      QUIPU_CLUSTERS_DIR: `${folder.path}/clusters`,
-      QUIPU_OPEN_LINEAGE_FILE: `${folder.path}/lineage.jsonl`,
-    },
-  })
-  base = await server.url
+  base = server.url
   await waitUntil('a worker serves', async () => (await workerAddress()) !== undefined)
   for (const sql of ['SELECT 1', JOIN, LARGE, 'DESCRIBE nation', 'SELECT nothing FROM nation', 'SELEKT 1'])
     await run(base, sql)
@@ -49,13 +49,6 @@ beforeAll(async () => {
   })
   await raw(json.nextUri!, { method: 'DELETE' })
   await waitUntil('all ends are counted', async () => total(await samplesOf(base), 'quipu_queries_total') === 9)
-}, 240_000)
-
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await cluster.close()
-  await folder.remove()
 }, 240_000)
 
 describe('The metrics after a load', () => {
@@ -106,7 +99,7 @@ describe('The metrics after a load', () => {
 describe('A coordinator that is killed', () => {
   it('leaves its counts to the next coordinator', { timeout: 240_000 }, async () => {
     const before = await samplesOf(base)
-    const [coordinator] = processesOf(data).children
+    const [coordinator] = processesOf(server.data).children
     process.kill(coordinator!, 'SIGKILL')
     let after: readonly Sample[] = []
     await waitUntil(

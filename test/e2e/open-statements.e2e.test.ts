@@ -1,56 +1,40 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  killAll,
-  processesOf,
-  spawnQuipu,
-  temporaryFolder,
-  waitUntil,
-  type QuipuProcess,
-} from '../support/quipu-process.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { killAll, processesOf, waitUntil } from '../support/quipu-process.ts'
+import { catalogsOf } from '../support/server-catalogs.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { follow, post, raw, run, trinoHeaders, type RawAnswer } from '../support/statement-client.ts'
 
-const folder = temporaryFolder()
-const data = join(folder.path, 'data')
-const catalogs = join(folder.path, 'catalogs')
-const table = join(folder.path, 'lake', 's', 'many')
+const server = serverOfFile('error', (own) => {
+  mkdirSync(join(own.folder, 'lake', 's', 'many'), { recursive: true })
+  return {
+    ...catalogsOf(own, {
+      tpch: { connector: 'tpch' },
+      memory: { connector: 'memory' },
+      lake: { connector: 'lake', location: join(own.folder, 'lake') },
+    }),
+    // Limits that a test can reach: a plan of 64 kB, 4 MB of statements for a user, 8 MB for an address.
+    QUIPU_TASK_BODY_BYTES: '64kB',
+    QUIPU_USER_STATEMENT_BYTES: '4MB',
+    QUIPU_ADDRESS_STATEMENT_BYTES: '8MB',
+    QUIPU_FIRST_FOLLOW_MS: '1h',
+  }
+})
+const table = join(server.folder, 'lake', 's', 'many')
 const MB = 1024 * 1024
-let server: QuipuProcess
 let base: string
 
-beforeAll(async () => {
-  for (const made of [catalogs, table]) mkdirSync(made, { recursive: true })
-  writeFileSync(join(catalogs, 'tpch.json'), '{"connector": "tpch"}')
-  writeFileSync(join(catalogs, 'memory.json'), '{"connector": "memory"}')
-  writeFileSync(join(catalogs, 'lake.json'), JSON.stringify({ connector: 'lake', location: join(folder.path, 'lake') }))
-  server = spawnQuipu(
-    ['start', '--data-dir', data, '--catalog-dir', catalogs, '--port', '0', '--log-level', 'error'],
-    // Limits that a test can reach: a plan of 64 kB, 4 MB of statements for a user, 8 MB for an address.
-    {
-      env: {
-        QUIPU_TASK_BODY_BYTES: '64kB',
-        QUIPU_USER_STATEMENT_BYTES: '4MB',
-        QUIPU_ADDRESS_STATEMENT_BYTES: '8MB',
-        QUIPU_FIRST_FOLLOW_MS: '1h',
-      },
-    },
-  )
-  base = await server.url
-}, 240_000)
-
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await folder.remove()
-}, 240_000)
+beforeAll(() => {
+  base = server.url
+})
 
 const as = (user: string) => ({ ...trinoHeaders, 'x-trino-user': user })
 
 async function restart(): Promise<void> {
-  const [coordinator] = processesOf(data).children
+  const [coordinator] = processesOf(server.data).children
   killAll([coordinator!])
-  await waitUntil('another coordinator is there', () => processesOf(data).children[0] !== coordinator)
+  await waitUntil('another coordinator is there', () => processesOf(server.data).children[0] !== coordinator)
 }
 
 /** The plan of a query, as its event has it. */
@@ -179,6 +163,6 @@ describe('Statements that no client follows', () => {
       expect((await raw(answer.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
     }
     expect((await run(base, 'SELECT 1', as('eve'))).rows).toEqual([[1]])
-    expect(server.stderr()).not.toContain('ended with')
+    expect(server.process.stderr()).not.toContain('ended with')
   })
 })

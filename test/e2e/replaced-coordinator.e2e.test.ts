@@ -1,26 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { describe, expect, it } from 'vitest'
+import { processesOf, waitUntil } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 
-let folder: ReturnType<typeof temporaryFolder>
-let data: string
-let quipu: QuipuProcess
-let url: string
-
-beforeAll(async () => {
-  folder = temporaryFolder()
-  data = join(folder.path, 'data')
-  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_COORDINATOR_DEAD_MS: '3s', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' }
-  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })
-  url = await quipu.url
-})
-afterAll(async () => {
-  quipu.signal('SIGTERM')
-  await quipu.exit
-  await folder.remove()
-})
+const server = serverOfFile('error', () => ({
+  QUIPU_COORDINATOR_DEAD_MS: '3s',
+  QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
+}))
 
 /** Starts clients that send one request after the other, each on a new connection, and counts how the requests end. */
 function startClients(count: number) {
@@ -48,7 +35,7 @@ function startClients(count: number) {
  */
 function once(): Promise<string> {
   return new Promise((resolve) => {
-    const sent = request(`${url}/v1/info`, { agent: false, timeout: 240_000 }, (response) => {
+    const sent = request(`${server.url}/v1/info`, { agent: false, timeout: 240_000 }, (response) => {
       response.resume()
       response.once('end', () => resolve(response.statusCode === 200 ? 'answered' : `status ${response.statusCode}`))
       response.once('error', () => resolve('cut'))
@@ -69,7 +56,7 @@ function coordinators(): number[] {
         const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
         const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
         const program = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-        return state !== 'Z' && Number(parent) === quipu.pid && program.includes('coordinator-process')
+        return state !== 'Z' && Number(parent) === server.process.pid && program.includes('coordinator-process')
       } catch {
         return false
       }
@@ -78,12 +65,12 @@ function coordinators(): number[] {
 
 async function another(than: number): Promise<number> {
   await waitUntil('another coordinator is ready', async () => {
-    const now = processesOf(data).children[0]
+    const now = processesOf(server.data).children[0]
     if (now === undefined || now === than || coordinators()[0] !== now) return false
-    const response = await fetch(`${url}/v1/info`).catch(() => undefined)
+    const response = await fetch(`${server.url}/v1/info`).catch(() => undefined)
     return ((await response?.json()) as { starting: boolean } | undefined)?.starting === false
   })
-  return processesOf(data).children[0]!
+  return processesOf(server.data).children[0]!
 }
 
 describe('A coordinator that is killed or hangs', () => {
@@ -91,7 +78,7 @@ describe('A coordinator that is killed or hangs', () => {
     const clients = startClients(4)
     let most = 0
     const watch = setInterval(() => (most = Math.max(most, coordinators().length)), 25)
-    let coordinator = processesOf(data).children[0]!
+    let coordinator = processesOf(server.data).children[0]!
     for (let kill = 0; kill < 6; kill++) {
       const before = clients.answers.answered
       process.kill(coordinator, 'SIGKILL')
@@ -106,34 +93,34 @@ describe('A coordinator that is killed or hangs', () => {
   })
 
   it('is replaced if it hangs, and its successor answers the waiting request', { timeout: 240_000 }, async () => {
-    const coordinator = processesOf(data).children[0]!
+    const coordinator = processesOf(server.data).children[0]!
     process.kill(coordinator, 'SIGSTOP')
     const waiting = once()
     const next = await another(coordinator)
     expect(await waiting).toBe('answered')
     expect(coordinators()).toEqual([next])
     await waitUntil('the metrics tell of it', async () => {
-      const text = await (await fetch(`${url}/metrics`)).text()
+      const text = await (await fetch(`${server.url}/metrics`)).text()
       return /quipu_process_restarts_total\{process="coordinator",reason="hang"\} [1-9]/.test(text)
     })
-    expect(quipu.stderr()).toContain('coordinator has been silent for 3000 ms: killing it')
+    expect(server.process.stderr()).toContain('coordinator has been silent for 3000 ms: killing it')
   })
 
   it(
     'does not end the worker when it is killed, and a killed worker does not end the coordinator',
     { timeout: 240_000 },
     async () => {
-      const [coordinator, worker] = processesOf(data).children as [number, number]
+      const [coordinator, worker] = processesOf(server.data).children as [number, number]
       process.kill(worker, 'SIGKILL')
       await waitUntil('another worker runs', () => {
-        const { children } = processesOf(data)
+        const { children } = processesOf(server.data)
         return children.length === 2 && children[1] !== worker
       })
-      expect(processesOf(data).children[0]).toBe(coordinator)
-      const after = processesOf(data).children[1]
+      expect(processesOf(server.data).children[0]).toBe(coordinator)
+      const after = processesOf(server.data).children[1]
       process.kill(coordinator, 'SIGKILL')
       await another(coordinator)
-      expect(processesOf(data).children[1]).toBe(after)
+      expect(processesOf(server.data).children[1]).toBe(after)
     },
   )
 })

@@ -1,32 +1,24 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cloudEvent, queryInfoSchema, queryListItemSchema } from '../../src/protocol/info/schemas/query.ts'
 import { nodeInfoSchema, serverInfo, serverStatus } from '../../src/protocol/info/schemas/server.ts'
 import { taskInfoSchema } from '../../src/protocol/info/schemas/task.ts'
 import { queryResults } from '../../src/protocol/info/schemas/statement.ts'
-import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf, waitUntil } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { post, run } from '../support/statement-client.ts'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- answers are looked at field by field
 type Json = any
 
-const folder = temporaryFolder()
-const data = `${folder.path}/data`
-let server: QuipuProcess
+const server = serverOfFile()
 let base: string
 let queryId: string
 
 beforeAll(async () => {
-  server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'error'])
-  base = await server.url
+  base = server.url
   const ran = await run(base, 'SELECT name, regionkey FROM nation WHERE regionkey < 3')
   queryId = ran.answers[0]!.id
   expect(ran.rows).toHaveLength(15)
-}, 240_000)
-
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await folder.remove()
 }, 240_000)
 
 async function get(path: string): Promise<Json> {
@@ -176,6 +168,6 @@ it('a new coordinator serves the history of the killed one, and knows its worker
 async function coordinatorPid(): Promise<number> {
   const { nodeId } = await get('/v1/info')
   const pid = Number(String(nodeId).split('-').at(-1))
-  expect(processesOf(data).children).toContain(pid)
+  expect(processesOf(server.data).children).toContain(pid)
   return pid
 }

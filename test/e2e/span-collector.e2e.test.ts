@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
 import { startOtlpReceiver, type OtlpReceiver } from '../support/otlp-receiver.ts'
 import { spawnQuipu, temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import { run } from '../support/statement-client.ts'
@@ -30,13 +31,17 @@ async function traceOne(
   path: string,
 ): Promise<void> {
   const dataDir = join(folder.path, name)
-  const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', dataDir, '--log-level', 'error', ...args], { env })
+  const database = await createMigratedDatabase()
+  const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', dataDir, '--log-level', 'error', ...args], {
+    env: { ...env, DATABASE_URL: database.url },
+  })
   try {
     await run(await quipu.url, 'SELECT 1')
     await waitUntil(`${name}: spans arrive at ${path}`, () => meant.exports.some((one) => one.path === path))
   } finally {
     quipu.signal('SIGTERM')
     await quipu.exit
+    await database.drop()
   }
 }
 

@@ -1,28 +1,18 @@
 import { connect } from 'node:net'
 import { gunzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { follow, post, raw, run, trinoHeaders, type Ran, type StatementJson } from '../support/statement-client.ts'
 
-const folder = temporaryFolder()
-let server: QuipuProcess
+// However slow this machine is, the answer to POST contains the plan.
+const server = serverOfFile('warn', () => ({ QUIPU_POST_PLAN_WAIT_MS: '30s' }))
 let base: string
 /** A query that ended before the first test, so that it has left the memory when it is read again. */
 let forgotten: { readonly ran: Ran; readonly at: number }
 
 beforeAll(async () => {
-  server = spawnQuipu(['start', '--data-dir', `${folder.path}/data`, '--port', '0', '--log-level', 'warn'], {
-    // However slow this machine is, the answer to POST contains the plan.
-    env: { QUIPU_POST_PLAN_WAIT_MS: '30s' },
-  })
-  base = await server.url
+  base = server.url
   forgotten = { ran: await run(base, 'SELECT name, regionkey FROM nation ORDER BY name'), at: performance.now() }
-}, 240_000)
-
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await folder.remove()
 }, 240_000)
 
 describe('POST /v1/statement', () => {

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { liveQueryFields, liveTaskFields, type LiveFields } from '../../src/protocol/query/live-fields.ts'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { follow, post, raw, run } from '../support/statement-client.ts'
 
 type Body = Readonly<Record<string, unknown>>
@@ -44,14 +43,12 @@ function remove(value: unknown, [step, ...rest]: readonly string[]): void {
 const fieldsOf = (path: string): LiveFields => (path.startsWith('/v1/task') ? liveTaskFields : liveQueryFields)
 
 describe('Time travel (?asOf=)', () => {
-  const folder = temporaryFolder()
-  let server: QuipuProcess
-  let base: string
+  const server = serverOfFile()
   const served: Served[] = []
 
   /** @returns undefined while the resource does not exist */
   async function ask(path: string): Promise<Served | undefined> {
-    const answer = await raw(`${base}${path}`, { headers: { accept: 'application/json' } })
+    const answer = await raw(`${server.url}${path}`, { headers: { accept: 'application/json' } })
     if (answer.status === 404) return undefined
     expect(answer.status, `${path}: ${answer.text}`).toBe(200)
     const sequence = Number(answer.headers['x-engine-sequence'])
@@ -60,7 +57,7 @@ describe('Time travel (?asOf=)', () => {
 
   /** Runs a statement and keeps every answer about it and its tasks meanwhile. */
   async function watched(sql: string, finish: (first: Awaited<ReturnType<typeof post>>) => Promise<unknown>) {
-    const first = await post(base, sql)
+    const first = await post(server.url, sql)
     const { id } = first.json
     let over = false
     const watching = (async () => {
@@ -79,9 +76,7 @@ describe('Time travel (?asOf=)', () => {
   }
 
   beforeAll(async () => {
-    server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--log-level', 'error'])
-    base = await server.url
-    await run(base, 'SELECT count(*) FROM tpch.tiny.nation')
+    await run(server.url, 'SELECT count(*) FROM tpch.tiny.nation')
     const cancel = async (first: Awaited<ReturnType<typeof post>>): Promise<void> => {
       await raw(first.json.nextUri!)
       await raw(first.json.nextUri!, { method: 'DELETE' })
@@ -94,12 +89,6 @@ describe('Time travel (?asOf=)', () => {
       watched('SELECT 1', follow),
       watched('SELECT count(*) FROM lineitem a JOIN lineitem b ON a.suppkey = b.suppkey', cancel),
     ])
-  }, 240_000)
-
-  afterAll(async () => {
-    server.signal('SIGTERM')
-    await server.exit
-    await folder.remove()
   }, 240_000)
 
   it('returns the same answer for the same sequence, except for the live fields', { timeout: 240_000 }, async () => {
@@ -122,7 +111,7 @@ describe('Time travel (?asOf=)', () => {
   it('returns for a time the state after the events up to it', { timeout: 240_000 }, async () => {
     const queries = new Set(served.map(({ path }) => path).filter((path) => path.startsWith('/v1/query')))
     for (const path of queries) {
-      const events = JSON.parse((await raw(`${base}${path}/events?limit=1000`)).text) as { time: string }[]
+      const events = JSON.parse((await raw(`${server.url}${path}/events?limit=1000`)).text) as { time: string }[]
       for (const { at } of served.filter((one) => one.path === path)) {
         const time = new Date(at).toISOString()
         const then = await ask(`${path}?asOf=${time}`)

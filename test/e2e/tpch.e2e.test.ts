@@ -1,10 +1,10 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tpchLake, tpchViews } from '../../bench/tpch-data.mjs'
 import { tpchQueries } from '../../bench/tpch-queries.mjs'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { catalogsOf } from '../support/server-catalogs.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { run, trinoHeaders } from '../support/statement-client.ts'
 
 const SCALE = 0.1
@@ -19,25 +19,13 @@ async function lakeFolder(): Promise<string | undefined> {
   }
 }
 
-const folder = temporaryFolder()
 const lake = await lakeFolder()
-let server: QuipuProcess
-let base: string
-
-beforeAll(async () => {
-  const catalogDir = join(folder.path, 'catalog')
-  mkdirSync(catalogDir)
-  writeFileSync(join(catalogDir, 'tpch.json'), JSON.stringify({ connector: 'tpch' }))
-  if (lake) writeFileSync(join(catalogDir, 'lake.json'), JSON.stringify({ connector: 'lake', location: lake }))
-  server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--catalog-dir', catalogDir])
-  base = await server.url
-}, 240_000)
-
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await folder.remove()
-}, 240_000)
+const server = serverOfFile('error', (own) =>
+  catalogsOf(own, {
+    tpch: { connector: 'tpch' },
+    ...(lake !== undefined && { lake: { connector: 'lake', location: lake } }),
+  }),
+)
 
 /** Numbers may differ by the last digit of an average or by the order of a sum; other values must be equal. */
 function same(a: unknown, b: unknown): boolean {
@@ -56,7 +44,7 @@ function sameRows(ours: readonly (readonly unknown[])[], theirs: readonly (reado
 
 describe('The 22 TPC-H queries', () => {
   it.each(Object.entries(tpchQueries))('%s runs on tpch.tiny', async (_name, sql) => {
-    const { error, columns } = await run(base, sql)
+    const { error, columns } = await run(server.url, sql)
     expect(error).toBeUndefined()
     expect(columns!.length).toBeGreaterThan(0)
   })
@@ -69,7 +57,7 @@ describe('The 22 TPC-H queries', () => {
         JSON.parse(line) as { id: string; sql: string; rows: unknown[][]; columns: { name: string; type: string }[] },
     )
   it.each(recorded.map((one) => [one.id, one] as const))("%s returns Trino's answer", async (_id, one) => {
-    const { rows, columns, error } = await run(base, one.sql)
+    const { rows, columns, error } = await run(server.url, one.sql)
     expect(error).toBeUndefined()
     expect(columns!.map(({ name, type }) => ({ name, type }))).toEqual(one.columns)
     sameRows(rows, one.rows)
@@ -81,7 +69,7 @@ describe('The 22 TPC-H queries', () => {
       for (const view of tpchViews(lake)) await connection.run(view)
       const headers = { ...trinoHeaders, 'x-trino-catalog': 'lake', 'x-trino-schema': 'tpch' }
       for (const [name, sql] of Object.entries(tpchQueries)) {
-        const { rows, error } = await run(base, sql, headers)
+        const { rows, error } = await run(server.url, sql, headers)
         expect([name, error]).toEqual([name, undefined])
         const result = await connection.runAndReadAll(sql)
         sameRows(rows, result.getRowsJson())

@@ -6,29 +6,23 @@ import {
   type OtlpReceiver,
   type ReceivedSpan,
 } from '../support/otlp-receiver.ts'
-import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
 
-const folder = temporaryFolder()
-const data = `${folder.path}/data`
 let collector: OtlpReceiver
-let server: QuipuProcess
+// Hooks run in reverse order: the server ends before it.
+afterAll(() => collector.close())
+const server = serverOfFile('warn', async () => {
+  collector = await startOtlpReceiver()
+  return { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, QUIPU_TRACES_PER_SECOND: '1000' }
+})
 let base: string
 
 const JOIN = `SELECT n.name, count(*) FROM customer c JOIN nation n ON c.nationkey = n.nationkey GROUP BY n.name ORDER BY 2`
 
-beforeAll(async () => {
-  collector = await startOtlpReceiver()
-  server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'warn'], {
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, QUIPU_TRACES_PER_SECOND: '1000' },
-  })
-  base = await server.url
-})
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await collector.close()
-  await folder.remove()
+beforeAll(() => {
+  base = server.url
 })
 
 describe('A trace of a query', () => {
@@ -212,7 +206,7 @@ describe('A trace of a query', () => {
   it('is completed by the successor of a killed coordinator', async () => {
     const begun = await post(base, 'SELECT o.orderkey, l.comment FROM orders o CROSS JOIN lineitem l LIMIT 3000000')
     const { id } = begun.json
-    const [coordinator] = processesOf(data).children
+    const [coordinator] = processesOf(server.data).children
     process.kill(coordinator!, 'SIGKILL')
     await until(async () => (await raw(`${base}/v1/info`).catch(() => undefined))?.status === 200)
     expect((await raw(`${base}/v1/query/${id}`, { method: 'DELETE', headers: trinoHeaders })).status).toBe(204)
@@ -233,7 +227,7 @@ describe('A trace of a query', () => {
 describe('A coordinator that is killed', () => {
   it('loses no trace that it has not exported', async () => {
     const { id } = await run(base, 'SELECT 7')
-    process.kill(processesOf(data).children[0]!, 'SIGKILL')
+    process.kill(processesOf(server.data).children[0]!, 'SIGKILL')
     const spans = await traceOf(id)
     expect(spans.find((span) => span.name === 'query')?.statusCode).toBe(1)
     expect(missingParents(spans)).toEqual([])

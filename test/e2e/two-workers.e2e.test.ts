@@ -1,23 +1,12 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { internalBearer, loadClusterSecret } from '../../src/security/cluster-secret.ts'
-import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf, spawnQuipu, waitUntil } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { post, raw, run } from '../support/statement-client.ts'
 
-let folder: ReturnType<typeof temporaryFolder>
-let quipu: QuipuProcess
-let url: string
-beforeAll(async () => {
-  folder = temporaryFolder()
-  quipu = spawnQuipu(['start', '--port', '0', '--workers', '2', '--data-dir', folder.path])
-  url = await quipu.url
-})
-afterAll(async () => {
-  quipu?.signal('SIGTERM')
-  await quipu?.exit
-  await folder.remove()
-})
+const server = serverOfFile('warn', () => ({ QUIPU_WORKERS: '2' }))
 
-const rows = async (sql: string): Promise<readonly (readonly unknown[])[]> => (await run(url, sql)).rows
+const rows = async (sql: string): Promise<readonly (readonly unknown[])[]> => (await run(server.url, sql)).rows
 
 it('two workers share sequential and concurrent statements', { timeout: 240_000 }, async () => {
   await waitUntil('both are active', async () => {
@@ -39,7 +28,7 @@ it('two workers share sequential and concurrent statements', { timeout: 240_000 
 
 /** Starts a statement that occupies its worker until its rows are read or it is canceled. @returns cancels it */
 async function unread(): Promise<() => Promise<unknown>> {
-  let { json } = await post(url, 'SELECT a.* FROM tpch.tiny.lineitem a, tpch.tiny.nation b')
+  let { json } = await post(server.url, 'SELECT a.* FROM tpch.tiny.lineitem a, tpch.tiny.nation b')
   while (json.data === undefined) ({ json } = await raw(json.nextUri!))
   const { nextUri } = json
   return () => raw(nextUri!, { method: 'DELETE' })
@@ -50,17 +39,18 @@ interface NodeJson {
   readonly state: string
 }
 const nodesNow = async (): Promise<readonly NodeJson[]> =>
-  (await (await fetch(`${url}/v1/node`)).json()) as readonly NodeJson[]
+  (await (await fetch(`${server.url}/v1/node`)).json()) as readonly NodeJson[]
 
 it(
   'a drained worker finishes its tasks, gets no new ones, and is not started again',
   { timeout: 240_000 },
   async () => {
     const [first, second] = await nodesNow()
-    const before = processesOf(folder.path).children.length
+    const before = processesOf(server.data).children.length
     const put = async (nodeId: string, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
-      (await fetch(`${url}/v1/node/${nodeId}/state`, { method: 'PUT', headers, body: JSON.stringify(body) })).status
-    const key = { authorization: `Bearer ${internalBearer(loadClusterSecret(folder.path, undefined))}` }
+      (await fetch(`${server.url}/v1/node/${nodeId}/state`, { method: 'PUT', headers, body: JSON.stringify(body) }))
+        .status
+    const key = { authorization: `Bearer ${internalBearer(loadClusterSecret(server.data, undefined))}` }
     // Without authentication no user may drain a node.
     expect(await put(first!.nodeId, 'SHUTTING_DOWN', { 'x-trino-user': 'admin' })).toBe(401)
     expect(await put('worker-of-nobody', { state: 'SHUTTING_DOWN', by: 'ana' }, key)).toBe(404)
@@ -74,7 +64,9 @@ it(
     const running = Array.from({ length: 6 }, () => rows(count))
     const drain = (): Promise<number> => put(first!.nodeId, { state: 'SHUTTING_DOWN', by: 'ana' }, key)
     expect(await Promise.all([drain(), drain(), drain()])).toEqual([200, 200, 200])
-    const drained = spawnQuipu(['drain', '--node', first!.nodeId, '--by', 'ana', '--data-dir', folder.path])
+    const drained = spawnQuipu(['drain', '--node', first!.nodeId, '--by', 'ana', '--data-dir', server.data], {
+      env: { DATABASE_URL: server.database },
+    })
     expect(await drained.exit).toMatchObject({ code: 0, stdout: expect.stringContaining('takes no new tasks') })
     const answers = await Promise.all(running)
     for (const cancel of held) await cancel()
@@ -86,7 +78,7 @@ it(
        AND q.created = (SELECT max(created) FROM system.runtime.queries WHERE query = 'SELECT count(*) FROM tpch.tiny.orders')`,
     )
     expect(after).toEqual([[second!.nodeId]])
-    const reported = await fetch(`${url}/v1/events?after=beginning&type=NodeDrainAsked`)
+    const reported = await fetch(`${server.url}/v1/events?after=beginning&type=NodeDrainAsked`)
     const reader = reported.body!.getReader()
     let text = ''
     while (!text.includes('"by":"ana"')) text += new TextDecoder().decode((await reader.read()).value)
@@ -95,8 +87,8 @@ it(
     expect(text).toContain('"before":"active","after":"shutting_down"')
     // Small results are stored without the worker; the supervisor does not start it again.
     await waitUntil('it has gone', async () => (await nodesNow()).every(({ nodeId }) => nodeId !== first!.nodeId))
-    await waitUntil('its process has ended', () => quipu.stderr().includes('has ended as requested'))
-    expect(processesOf(folder.path).children).toHaveLength(before - 1)
+    await waitUntil('its process has ended', () => server.process.stderr().includes('has ended as requested'))
+    expect(processesOf(server.data).children).toHaveLength(before - 1)
     expect(await rows('SELECT count(*) FROM tpch.tiny.orders')).toEqual([[15_000]])
   },
 )

@@ -1,27 +1,15 @@
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { processesOf, spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { processesOf } from '../support/quipu-process.ts'
 import { pythonClients, trinoCli } from '../support/real-clients.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { storedValues } from '../support/sql/stored-values.ts'
 import { follow, post, raw, run, trinoHeaders } from '../support/statement-client.ts'
 
-let folder: ReturnType<typeof temporaryFolder>
-let data: string
-let quipu: QuipuProcess
+const server = serverOfFile()
 let url: string
-
-beforeAll(async () => {
-  folder = temporaryFolder()
-  const env = { QUIPU_LOG_LEVEL: 'error' }
-  data = join(folder.path, 'data')
-  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })
-  url = await quipu.url
-}, 240_000)
-afterAll(async () => {
-  quipu.signal('SIGTERM')
-  await quipu.exit
-  await folder.remove()
-}, 240_000)
+beforeAll(() => {
+  url = server.url
+})
 
 /** The end of a statement, without the fields that depend on when and where it ran. */
 async function end(sql: string, headers = trinoHeaders as Readonly<Record<string, string>>) {
@@ -163,7 +151,7 @@ describe('Statements that write', () => {
 
   it('cannot be ended early with a part of their rows', { timeout: 240_000 }, async () => {
     await end('CREATE TABLE memory.default.part (n bigint)')
-    const worker = processesOf(data).children[1]!
+    const worker = processesOf(server.data).children[1]!
     // While the worker is stopped the write cannot end.
     process.kill(worker, 'SIGSTOP')
     const first = await post(url, 'INSERT INTO memory.default.part SELECT orderkey FROM orders')

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
 import { createMigratedDatabase } from './event-log/migrated-database.ts'
 import { freePort, type TestDatabase } from './postgres.ts'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from './quipu-process.ts'
+import { isAlive, spawnQuipu, temporaryFolder, type QuipuProcess } from './quipu-process.ts'
 
 /** A server for all tests of a file, over a separate folder. */
 export interface ServerOfFile {
@@ -12,6 +12,8 @@ export interface ServerOfFile {
   readonly url: string
   /** The URL of its Postgres, which holds the log and the read models; available from the first test on. */
   readonly database: string
+  /** Its supervisor; available from the first test on. */
+  readonly process: QuipuProcess
 }
 
 /**
@@ -40,6 +42,9 @@ export function serverOfFile(
     get database() {
       return databaseUrl
     },
+    get process() {
+      return quipu!
+    },
   }
   beforeAll(async () => {
     const port = await freePort()
@@ -52,7 +57,7 @@ export function serverOfFile(
     url = await quipu.url
   }, 240_000)
   afterAll(async () => {
-    quipu?.signal('SIGTERM')
+    if (quipu && isAlive(quipu.pid)) quipu.signal('SIGTERM')
     await quipu?.exit
     await database?.drop()
     await folder.remove()
