@@ -26,14 +26,14 @@ const LONG = [
 ] as const
 
 /**
- * Starts the slowest files first: a slow file that starts last leaves all but one worker idle. Files that share
- * processes come last, because a process ends when the next file needs one of its own.
+ * Starts the slowest files first: a slow file that starts last leaves all but one worker idle. Short
+ * files that share processes come last, because such a process ends when the next file needs one of its own.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification): number => {
       const found = LONG.findIndex((part) => moduleId.includes(`/test/${part}`))
-      return (project.config.isolate ? 0 : LONG.length + 1) + (found < 0 ? LONG.length : found)
+      return (project.name === 'functions' ? LONG.length + 1 : 0) + (found < 0 ? LONG.length : found)
     }
     // Files of the same path keep the order of the base class: by earlier duration, or by size.
     return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))

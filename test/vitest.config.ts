@@ -9,6 +9,9 @@ const everywhere = {
   expect: { poll: { timeout: 60_000 } },
 }
 
+/** Files whose tests only talk to servers: they share processes. `erasure` changes variables of its process. */
+const SERVERS = ['test/e2e/!(erasure).e2e.test.ts']
+
 /** Files whose tests start programs or change their process: each of these files runs in a process of its own. */
 const PROGRAMS = [
   'test/**/*.{e2e,int}.test.ts',
@@ -28,7 +31,16 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     projects: [
-      { test: { ...everywhere, name: 'programs', include: PROGRAMS } },
+      {
+        test: {
+          ...everywhere,
+          name: 'servers',
+          include: SERVERS,
+          setupFiles: ['test/support/new-file.ts'],
+          isolate: false,
+        },
+      },
+      { test: { ...everywhere, name: 'programs', include: PROGRAMS, exclude: SERVERS } },
       {
         test: {
           ...everywhere,

@@ -54,8 +54,8 @@ export function alwaysSend(headers: Readonly<Record<string, string>>): void {
 
 let trusted: string | undefined
 
-/** Makes later HTTPS requests of this file trust servers whose certificate this authority (PEM) signed. */
-export function alwaysTrust(ca: string): void {
+/** Makes later HTTPS requests of this file trust servers whose certificate this authority (PEM) signed; undefined: the public ones. */
+export function alwaysTrust(ca: string | undefined): void {
   trusted = ca
 }
 
