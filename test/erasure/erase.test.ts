@@ -242,9 +242,11 @@ it('The proof searches tables of any width', async () => {
   const columns = Array.from({ length: 120 }, (_, index) => `c${index} text`)
   await bed.query(`create table wide (${columns.join(', ')})`)
   await bed.query(`insert into wide (c0, c119) values (null, '${VALUE}')`)
+  for (const coded of ['eva%2Elund@example.com', String.raw`\u0065va.lund@example.com`, '50% of \\users'])
+    await bed.query('insert into wide (c119) values ($1)', [coded])
   const { remains } = await erase({ value: VALUE })
   expect(remains.map(({ location, found }) => ({ location, found }))).toEqual([
-    { location: expect.stringContaining('wide'), found: 1 },
+    { location: expect.stringContaining('wide'), found: 3 },
   ])
 })
 
