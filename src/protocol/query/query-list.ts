@@ -130,6 +130,7 @@ export function liveRow(view: LiveQueryView, now: number): QueryListRow {
     groups: session.groups,
     client_tags: session.clientTags,
     elapsed_ms: totals.elapsedNanos / 1e6,
+    queued_ms: totals.queuedNanos / 1e6,
     cpu_ms: totals.cpuNanos / 1e6,
     scheduled_ms: totals.scheduledNanos / 1e6,
     blocked_ms: totals.blockedNanos / 1e6,

@@ -33,7 +33,7 @@ export function queryTotals(query: KnownQuery, live: ReadonlyMap<TaskId, TaskSta
   const ended = query.kind === 'FINISHED' || query.kind === 'FAILED' ? Date.parse(query.endedAt) : now
   return {
     elapsedNanos: Math.max(0, ended - Date.parse(query.createdAt)) * 1e6,
-    queuedNanos: query.admitted?.queuedNanos ?? 0,
+    queuedNanos: query.admitted?.queuedNanos ?? waitedNanos(query, ended),
     analysisNanos: (planned?.parseNanos ?? 0) + (planned?.analysisNanos ?? 0),
     planningNanos: planned?.planningNanos ?? 0,
     scheduledNanos: all.scheduledNanos,
@@ -50,6 +50,11 @@ export function queryTotals(query: KnownQuery, live: ReadonlyMap<TaskId, TaskSta
     totalSplits: all.totalSplits,
     completedSplits: all.completedSplits,
   }
+}
+
+/** How long a query that is not admitted has waited for its resource group. @param until milliseconds since the epoch */
+function waitedNanos({ queued }: KnownQuery, until: number): number {
+  return queued ? Math.max(0, until - Date.parse(queued.at)) * 1e6 : 0
 }
 
 /** Summed over all tasks. */
