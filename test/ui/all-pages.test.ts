@@ -4,8 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AuditInfo } from '../../src/protocol/audit/audit-info.ts'
 import type { TotalsInfo } from '../../src/protocol/info/schemas/query.ts'
 import type { ServerStatus } from '../../src/protocol/info/schemas/server.ts'
+import { logInPage } from '../../src/protocol/log-in/pages.ts'
+import { sendPage } from '../../src/protocol/log-in/page.ts'
 import { hasChromium } from '../support/chromium.ts'
-import { expectAccessibleAs, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { expectAccessibleAs, openConsoleBrowser, violations, type ConsoleBrowser } from '../support/console-browser.ts'
 import { unexplainedNumbers } from '../support/console-numbers.ts'
 import { FULL_TESTS } from '../support/full-tests.ts'
 import { listedQuery, queryBody, stageBody, taskBody } from '../support/query-bodies.ts'
@@ -117,6 +119,19 @@ describe.runIf(hasChromium('nothing looks at all pages'))('All pages of the cons
       await page.goto(`${new URL('/ui/query/q-one', page.url())}`)
       await page.getByRole('button', { name: 'Peak memory' }).click()
       await page.getByRole('tooltip').getByText('The most memory').waitFor()
+    })
+  })
+
+  it.each(['light', 'dark'] as const)('have a log-in that passes axe in %s', async (colorScheme) => {
+    const api = express.Router()
+    api.get('/ui/log-in', (_request, response) => {
+      sendPage(response, 401, logInPage({ password: true, provider: true }, '/ui', 'The user or the password is wrong'))
+    })
+    await browser.withPage('/ui/log-in', api, async (page) => {
+      await page.setViewportSize({ width: 390, height: 900 })
+      await page.emulateMedia({ colorScheme })
+      expect(await violations(page)).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390)
     })
   })
 

@@ -57,7 +57,7 @@ function documentOf({ title, body, onward }: Page): PageElement {
       'body',
       {},
       element('header', {}, element('strong', { class: 'brand' }, 'Quipu')),
-      element('main', { class: 'log-in' }, element('h1', {}, title), ...body),
+      element('main', {}, element('h1', {}, title), ...body),
     ),
   )
 }
