@@ -17,13 +17,14 @@ export function bytesOf(size: string): number | undefined {
   return parsed(size, BYTES)
 }
 
-/** A duration in the largest unit that leaves a number of at least 1: `1.5 ms`, `2 min 5 s`. */
+/** A duration in the largest unit that leaves a number of at least 1: `1.5 ms`, `2 min 5 s`, `3 d 4 h`. */
 export function shownDuration(nanos: number): string {
   if (nanos < 1) return '0 s'
-  if (nanos >= 60e9) return shownMinutes(nanos)
+  // A number that is rounded up to the next unit has that unit.
+  if (nanos >= 59.95e9) return shownMinutes(nanos)
   const [unit, factor] = (Object.entries(NANOS) as [string, number][])
     .filter(([name]) => name !== 'm' && name !== 'h' && name !== 'd')
-    .findLast(([, size]) => nanos >= size) ?? ['ns', 1]
+    .findLast(([, size]) => nanos >= 0.99995 * size) ?? ['ns', 1]
   return `${rounded(nanos / factor)} ${unit === 'us' ? 'µs' : unit}`
 }
 
@@ -31,6 +32,7 @@ function shownMinutes(nanos: number): string {
   const seconds = Math.round(nanos / 1e9)
   const hours = Math.floor(seconds / 3600)
   const minutes = Math.floor((seconds % 3600) / 60)
+  if (hours >= 48) return `${Math.floor(hours / 24)} d ${hours % 24} h`
   return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${seconds % 60} s`
 }
 
@@ -70,6 +72,15 @@ export function shownCount(count: number): string {
 /** A count, or `?` where it is unknown. */
 export function shownOrUnknown(count: number | undefined): string {
   return count === undefined ? '?' : shownCount(count)
+}
+
+/**
+ * A count with the word for what it counts: `1 row`, `1,200 rows`; `? rows` where it is unknown.
+ * @param one the word in the singular
+ */
+export function countedAs(count: number | undefined, one: string): string {
+  const many = one.endsWith('y') ? `${one.slice(0, -1)}ies` : `${one}s`
+  return `${shownOrUnknown(count)} ${count === 1 ? one : many}`
 }
 
 /** A duration or a size of the REST interface in a unit that people read; any other text as it is. */

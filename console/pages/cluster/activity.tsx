@@ -1,4 +1,4 @@
-import { Group } from '@mantine/core'
+import { Group, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { TotalsInfo } from '../../../src/protocol/info/schemas/query.ts'
@@ -7,11 +7,14 @@ import { EXPLANATIONS } from '../../parts/explanations.ts'
 import { Section } from '../../parts/section.tsx'
 import { Sparkline } from '../../parts/sparkline.tsx'
 import type { Sample } from '../../parts/sparkline-path.ts'
-import { nanosOf, shownCount } from '../../parts/units.ts'
+import { countedAs, nanosOf } from '../../parts/units.ts'
 
 const EVERY_MS = 5000
 /** The most samples of a series: ten minutes. */
 const MOST = 120
+
+/** Height of a line with its text, pixels: the tables below it stay in place. */
+const ROW = 70
 
 /** Totals, at one time, of all queries that were created since the page was opened. */
 interface Counted {
@@ -34,7 +37,14 @@ export function Activity() {
       return [...before, countedIn(totals)].slice(-MOST)
     },
   })
-  if (counted.length < 2) return null
+  if (counted.length < 2)
+    return (
+      <Section title="Activity">
+        <Text size="sm" mih={ROW}>
+          The activity appears here after two measurements.
+        </Text>
+      </Section>
+    )
   return (
     <Section title="Activity">
       <Group gap="md" align="start">
@@ -54,7 +64,7 @@ export function Activity() {
           name="Open"
           explanation={EXPLANATIONS.openSince}
           samples={counted.map(({ at, open }) => ({ at, value: open }))}
-          shown={(value) => `${shownCount(value)} queries`}
+          shown={(value) => countedAs(value, 'query')}
         />
       </Group>
     </Section>

@@ -1,15 +1,23 @@
+import type { ServerStatus } from '../../../src/protocol/info/schemas/server.ts'
 import { useServerStatus } from '../../api/server.ts'
 import { Facts } from '../../parts/facts.tsx'
 import { Instant } from '../../parts/instant.tsx'
 import { Problem } from '../../parts/problem.tsx'
-import { shownCount, shownDuration } from '../../parts/units.ts'
+import { countedAs, shownCount, shownDuration } from '../../parts/units.ts'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
 
 /** The state of the coordinator that answers the console. */
 export function ServerFacts() {
   const { data: status, error } = useServerStatus()
-  if (error) return <Problem error={error} />
-  if (!status) return null
+  return (
+    <>
+      {error ? <Problem error={error} /> : null}
+      {status ? <StatusFacts status={status} /> : null}
+    </>
+  )
+}
+
+function StatusFacts({ status }: { readonly status: ServerStatus }) {
   const { lag, projection, workers } = status
   return (
     <Facts
@@ -22,7 +30,7 @@ export function ServerFacts() {
         ['Database', status.database],
         [
           'Lag of the read models',
-          lag && `${shownCount(lag.events)} events, ${shownDuration(lag.oldestMillis * 1e6)}`,
+          lag && `${countedAs(lag.events, 'event')}, ${shownDuration(lag.oldestMillis * 1e6)}`,
           EXPLANATIONS.lag,
         ],
         ['Projection', projection?.state],

@@ -1,5 +1,5 @@
 import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
-import { bytesOf, nanosOf, shownCount, shownDuration, shownText } from '../../parts/units.ts'
+import { bytesOf, countedAs, nanosOf, shownCount, shownDuration, shownText } from '../../parts/units.ts'
 import { allOperators, type OperatorFigures } from '../query/operators/operator-figures.ts'
 
 /** A figure of two queries. */
@@ -78,8 +78,7 @@ function byPosition(operators: readonly OperatorFigures[]): ReadonlyMap<string, 
 
 function shownOperator(operator: OperatorFigures | undefined): string {
   if (!operator) return 'is not there'
-  const rows = operator.rowsOut === undefined ? '?' : shownCount(operator.rowsOut)
-  return `${rows} rows, ${operator.nanos === undefined ? 'time not measured' : shownDuration(operator.nanos)}`
+  return `${countedAs(operator.rowsOut, 'row')}, ${operator.nanos === undefined ? 'time not measured' : shownDuration(operator.nanos)}`
 }
 
 function numberOf(text: string): number | undefined {

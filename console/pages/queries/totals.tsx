@@ -2,7 +2,7 @@ import { Group } from '@mantine/core'
 import { useQueryTotals } from '../../api/queries.ts'
 import { Explained } from '../../parts/explained.tsx'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
-import { shownCost, shownCount, shownText } from '../../parts/units.ts'
+import { countedAs, shownCost, shownCount, shownText } from '../../parts/units.ts'
 
 /** Totals of all queries that the filters choose, not only of those on this page. */
 export function Totals({ filters }: { readonly filters: URLSearchParams }) {
@@ -14,12 +14,13 @@ export function Totals({ filters }: { readonly filters: URLSearchParams }) {
   return (
     <Group gap="md" my="xs" fz="sm" role="status" aria-label="Totals">
       <Explained by={EXPLANATIONS.queriesFound}>
-        {shownCount(data.queries)} queries{states.length === 0 ? '' : ` (${states.join(', ')})`}
+        {countedAs(data.queries, 'query')}
+        {states.length === 0 ? '' : ` (${states.join(', ')})`}
       </Explained>
       <Explained by={EXPLANATIONS.cpuFound}>CPU {shownText(data.cpuTime)}</Explained>
       <Explained by={EXPLANATIONS.readFound}>read {shownText(data.rawInputDataSize)}</Explained>
       <Explained by={EXPLANATIONS.resultFound}>
-        result {shownCount(data.outputPositions)} rows, {shownText(data.outputDataSize)}
+        result {countedAs(data.outputPositions, 'row')}, {shownText(data.outputDataSize)}
       </Explained>
       {cost === '' ? null : <Explained by={EXPLANATIONS.costFound}>cost {cost}</Explained>}
     </Group>

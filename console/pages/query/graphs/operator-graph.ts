@@ -1,6 +1,6 @@
 import type { StageInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import { weighted, type GraphData, type GraphEdge, type GraphNode } from '../../../parts/graph/graph-data.ts'
-import { shownCount, shownDuration, shownOrUnknown, shownSize } from '../../../parts/units.ts'
+import { countedAs, shownCount, shownDuration, shownSize } from '../../../parts/units.ts'
 import { pipelinesOf, type OperatorFigures, type Pipeline } from '../operators/operator-figures.ts'
 import { allStages } from '../stage-list.ts'
 
@@ -27,12 +27,12 @@ export function operatorGraph(root: StageInfo | undefined): GraphData {
 
 function operatorNode(operator: OperatorFigures, nanosOfAll: number): GraphNode {
   const { nanos, estimatedRows, bytesOut } = operator
-  const rows = `out ${shownOrUnknown(operator.rowsOut)} rows${bytesOut > 0 ? ` · ${shownSize(bytesOut)}` : ''}`
-  const estimate = `estimated ${shownOrUnknown(estimatedRows)} rows${misjudged(operator)}`
+  const rows = `out ${countedAs(operator.rowsOut, 'row')}${bytesOut > 0 ? ` · ${shownSize(bytesOut)}` : ''}`
+  const estimate = `estimated ${countedAs(estimatedRows, 'row')}${misjudged(operator)}`
   const share = nanos === undefined || nanosOfAll === 0 ? undefined : nanos / nanosOfAll
   const part = share === undefined ? '' : ` · ${(100 * share).toFixed(0)} %`
   const time = `time ${nanos === undefined ? 'not measured' : shownDuration(nanos)}${part}`
-  const explanation = `${operator.name} of stage ${operator.stage} (${operator.engine}): in ${shownOrUnknown(operator.rowsIn)} rows; ${rows}; ${estimate}; ${time}`
+  const explanation = `${operator.name} of stage ${operator.stage} (${operator.engine}): in ${countedAs(operator.rowsIn, 'row')}; ${rows}; ${estimate}; ${time}`
   return {
     id: operator.id,
     title: operator.name,
@@ -55,7 +55,7 @@ function alongPipeline(pipeline: Pipeline): readonly RowsEdge[] {
 }
 
 function rowsEdge(from: OperatorFigures, to: OperatorFigures, rows: number | undefined): RowsEdge {
-  return { from: from.id, to: to.id, rows, label: `${shownOrUnknown(rows)} rows` }
+  return { from: from.id, to: to.id, rows, label: countedAs(rows, 'row') }
 }
 
 /** Pairs of operators: a pipeline ends in the first operator, and the second takes its rows. */

@@ -1,6 +1,6 @@
 import type { PlanNodeInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import type { GraphData, GraphEdge, GraphNode } from '../../../parts/graph/graph-data.ts'
-import { shownCount, shownSize } from '../../../parts/units.ts'
+import { countedAs, shownSize } from '../../../parts/units.ts'
 
 /** The plan as EXPLAIN shows it, with estimates from the sizes of the tables. */
 export function planGraph(root: PlanNodeInfo | undefined): GraphData {
@@ -18,9 +18,9 @@ export function planGraph(root: PlanNodeInfo | undefined): GraphData {
 
 function planNode(id: string, { name, details, layout, estimate }: PlanNodeInfo): GraphNode {
   const lines = Object.entries(details).map(([key, value]) => `${key}: ${value}`)
-  const rows = estimate?.rows === undefined ? '?' : shownCount(Math.round(estimate.rows))
+  const rows = countedAs(estimate.rows === undefined ? undefined : Math.round(estimate.rows), 'row')
   const bytes = estimate?.bytes === undefined ? '' : ` · ${shownSize(estimate.bytes)}`
-  const shown = [...lines.slice(0, 3), `estimated ${rows} rows${bytes}`]
+  const shown = [...lines.slice(0, 3), `estimated ${rows}${bytes}`]
   return {
     id,
     title: name,

@@ -1,6 +1,6 @@
 import type { StageInfo } from '../../../../src/protocol/info/schemas/query.ts'
 import { weighted, type GraphData } from '../../../parts/graph/graph-data.ts'
-import { nanosOf, shownCount, shownDuration, shownText } from '../../../parts/units.ts'
+import { countedAs, nanosOf, shownCount, shownDuration, shownText } from '../../../parts/units.ts'
 import { allStages, shortId } from '../stage-list.ts'
 
 /** The stages of a query: each gives its rows to the stage above it. */
@@ -21,7 +21,7 @@ export function stageGraph(root: StageInfo | undefined): GraphData {
 function stageNode(stage: StageInfo, cpuOfAll: number) {
   const { stageStats: stats } = stage
   const cpu = nanosOf(stats.totalCpuTime) ?? 0
-  const tasks = `${stats.completedTasks} of ${stats.totalTasks} tasks, ${stats.completedSplits} of ${stats.totalSplits} splits`
+  const tasks = `${shownCount(stats.completedTasks)} of ${countedAs(stats.totalTasks, 'task')}, ${shownCount(stats.completedSplits)} of ${countedAs(stats.totalSplits, 'split')}`
   const rows = `in ${rowsAndBytes(stats.processedInputPositions, stats.processedInputDataSize)}`
   const times = `CPU ${shownDuration(cpu)}, blocked ${shownText(stats.totalBlockedTime)}`
   return {
@@ -36,5 +36,5 @@ function stageNode(stage: StageInfo, cpuOfAll: number) {
 
 /** Rows and bytes of an edge: `1,200 rows · 34 kB`. */
 export function rowsAndBytes(rows: number, size: string): string {
-  return `${shownCount(rows)} ${rows === 1 ? 'row' : 'rows'} · ${shownText(size)}`
+  return `${countedAs(rows, 'row')} · ${shownText(size)}`
 }
