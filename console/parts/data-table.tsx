@@ -25,8 +25,8 @@ export interface Column<T> {
   readonly explanation?: Explanation
   /** Aligned to the right, and compared as a number. */
   readonly numeric?: true
-  /** The value by which a click on the head sorts the rows. */
-  readonly value: (row: T) => string | number | undefined
+  /** The value by which a click on the head sorts the rows; absent: the rows cannot be sorted by this column. */
+  readonly value?: (row: T) => string | number | undefined
   /** What the cell shows; default: the value. */
   readonly cell?: (row: T) => ReactNode
   /** The parameter of the request that sorts the rows by this column; absent: the server cannot sort by it. */
@@ -95,12 +95,14 @@ export function DataTable<T extends object>(props: DataTableProps<T>) {
               {table.getHeaderGroups()[0]?.headers.map(({ column: sortable }) => {
                 const column = byId.get(sortable.id)
                 const sorted = serverOrder ? sortedAtServer(column, serverOrder.order) : sortable.getIsSorted()
-                const onSort = serverOrder ? sorter(column, serverOrder) : sortable.getToggleSortingHandler()
+                const onSort = serverOrder
+                  ? sorter(column, serverOrder)
+                  : column?.value && sortable.getToggleSortingHandler()
                 return (
                   <Table.Th
                     key={sortable.id}
                     className={column?.numeric ? classes.numeric : undefined}
-                    aria-sort={ariaSort(sorted)}
+                    aria-sort={onSort && ariaSort(sorted)}
                   >
                     <Head column={column} sorted={sorted} onSort={onSort} />
                   </Table.Th>
@@ -121,7 +123,7 @@ export function DataTable<T extends object>(props: DataTableProps<T>) {
                   ) : null}
                   {columns.map((column) => (
                     <Table.Td key={column.id} className={column.numeric ? classes.numeric : undefined}>
-                      {column.cell ? column.cell(row.original) : <Value of={column.value(row.original)} />}
+                      {column.cell ? column.cell(row.original) : <Value of={column.value?.(row.original)} />}
                     </Table.Td>
                   ))}
                 </Table.Tr>
@@ -210,7 +212,7 @@ function definitionOf<T extends object>(column: Column<T>): ColumnDef<typeof fea
   return {
     id: column.id,
     header: column.title,
-    accessorFn: (row: T) => column.value(row),
+    accessorFn: (row: T) => column.value?.(row),
     sortFn: column.numeric ? 'basic' : 'alphanumeric',
     sortUndefined: 'last',
   }

@@ -12,6 +12,20 @@ export const queryColumn: Column<Pick<QueryListItem, 'queryId'>> = {
   cell: (query) => <QueryLink queryId={query.queryId} />,
 }
 
+/** The text of a statement on one line; the title of a cell has all lines. */
+export function statementColumn<T>(of: (row: T) => string): Column<T> {
+  return {
+    id: 'statement',
+    title: 'Statement',
+    value: of,
+    cell: (row) => (
+      <span className="statement" title={of(row)}>
+        {of(row)}
+      </span>
+    ),
+  }
+}
+
 /** The time at which a query was created. */
 export const createdColumn: Column<QueryListItem> = instantColumn({
   id: 'created',

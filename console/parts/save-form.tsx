@@ -15,7 +15,7 @@ export function SaveForm({ label, onSave }: { readonly label: string; readonly o
     >
       <Group align="end" gap="xs" my="xs">
         <TextInput label={label} value={name} onChange={(event) => setName(event.currentTarget.value)} />
-        <Button type="submit" variant="default">
+        <Button type="submit" variant="default" disabled={name.trim() === ''}>
           Save
         </Button>
       </Group>

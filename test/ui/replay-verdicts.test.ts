@@ -68,7 +68,7 @@ describe.runIf(hasChromium('nothing looks at the verdicts of a replay'))(
         await page.getByLabel('Verdict', { exact: true }).selectOption('')
         await page.getByText('2,505 statements, the first 1,000 are shown').waitFor()
         await page.getByLabel('Text', { exact: true }).fill('SYNTAX_error')
-        await page.getByText('1 statements').waitFor()
+        await page.getByText('1 statement', { exact: true }).waitFor()
         await page.getByRole('link', { name: 'q_failed' }).waitFor()
       })
     })

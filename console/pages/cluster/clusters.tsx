@@ -47,7 +47,6 @@ const columns: readonly Column<ClusterInfo>[] = [
   {
     id: 'actions',
     title: 'Actions',
-    value: () => undefined,
     cell: (cluster) => (
       <Group gap={4} wrap="nowrap">
         {CHANGES.filter(({ state }) => state !== cluster.state).map(({ state, button, text }) => (

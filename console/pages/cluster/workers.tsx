@@ -63,7 +63,6 @@ const columns: readonly Column<NodeInfo>[] = [
   {
     id: 'actions',
     title: 'Actions',
-    value: () => undefined,
     cell: (node) =>
       node.state === 'shutting_down' ? null : (
         <Confirmed

@@ -7,6 +7,7 @@ import {
   elapsedColumn,
   queryColumn,
   queryStateColumn,
+  statementColumn,
   userColumn,
 } from '../../parts/listed-columns.tsx'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
@@ -18,16 +19,7 @@ export const queryColumns: readonly Column<QueryListItem>[] = [
   userColumn,
   { ...createdColumn, serverSort: 'created' },
   { ...elapsedColumn, serverSort: 'elapsed' },
-  {
-    id: 'statement',
-    title: 'Statement',
-    value: (query) => query.query,
-    cell: (query) => (
-      <span className="statement" title={query.query}>
-        {query.query}
-      </span>
-    ),
-  },
+  statementColumn((query) => query.query),
   {
     id: 'app',
     title: 'App',

@@ -49,7 +49,6 @@ function RunsOf({ queryId, fingerprint }: { readonly queryId: string; readonly f
     {
       id: 'compare',
       title: 'Comparison',
-      value: () => undefined,
       cell: (query) => (
         <Anchor component={Link} size="sm" href={`/compare?${new URLSearchParams({ a: queryId, b: query.queryId })}`}>
           Compare

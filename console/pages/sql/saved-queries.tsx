@@ -1,5 +1,6 @@
 import { Button, Group } from '@mantine/core'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
+import { statementColumn } from '../../parts/listed-columns.tsx'
 import { SaveForm } from '../../parts/save-form.tsx'
 import { useSavedTexts, type SavedText } from '../../parts/use-saved-texts.ts'
 
@@ -8,16 +9,10 @@ export function SavedQueries({ text, onOpen }: { readonly text: string; readonly
   const { saved, save, remove } = useSavedTexts('queries')
   const columns: readonly Column<SavedText>[] = [
     { id: 'name', title: 'Name', value: (query) => query.name },
-    {
-      id: 'statement',
-      title: 'Statement',
-      value: (query) => query.text,
-      cell: (query) => <span className="statement">{query.text}</span>,
-    },
+    statementColumn((query) => query.text),
     {
       id: 'actions',
       title: 'Editor',
-      value: () => undefined,
       cell: (query) => (
         <Group gap={4} wrap="nowrap">
           <Button size="compact-xs" variant="default" onClick={() => onOpen(query.text)}>

@@ -6,7 +6,7 @@ import { Facts } from '../../../parts/facts.tsx'
 import { Problem } from '../../../parts/problem.tsx'
 import { QueryLink } from '../../../parts/query-link.tsx'
 import { Section } from '../../../parts/section.tsx'
-import { shownCount, shownDuration } from '../../../parts/units.ts'
+import { countedAs, shownCount, shownDuration } from '../../../parts/units.ts'
 import { readVerdicts, type ReadVerdicts, type ShownVerdict, type VerdictFilter } from './read-verdicts.ts'
 import { VerdictDetails } from './verdict-details.tsx'
 
@@ -112,7 +112,7 @@ function FilterForm({
 
 function shownMatches({ matching, lines }: ReadVerdicts): string {
   const first = matching > lines.length ? `, the first ${shownCount(lines.length)} are shown` : ''
-  return `${shownCount(matching)} statements${first}`
+  return `${countedAs(matching, 'statement')}${first}`
 }
 
 function columnsOf(onSelect: (shown: ShownVerdict) => void): readonly Column<ShownVerdict>[] {
@@ -151,7 +151,6 @@ function columnsOf(onSelect: (shown: ShownVerdict) => void): readonly Column<Sho
     {
       id: 'show',
       title: 'Differences',
-      value: () => undefined,
       cell: (shown) => (
         <Button
           size="compact-sm"
