@@ -22,6 +22,7 @@ export function RowsTable({
   firstRow = 0,
   show,
   explanations = {},
+  empty,
 }: {
   readonly columns: readonly ResultColumn[]
   readonly rows: readonly Row[]
@@ -29,27 +30,32 @@ export function RowsTable({
   readonly show?: (column: ResultColumn, text: string) => ReactNode | undefined
   /** Explanations of columns by their names; other columns have their type. */
   readonly explanations?: Readonly<Record<string, Explanation>>
+  /** Shown where there are no rows. */
+  readonly empty: string
 }) {
-  const shown: readonly Column<NumberedRow>[] = columns.map((column, index) => ({
-    id: String(index),
-    title: column.name,
-    explanation: Object.hasOwn(explanations, column.name)
-      ? explanations[column.name]!
-      : { text: `${EXPLANATIONS.resultNumber.text}; type ${column.type}` },
-    value: ({ row }) => sortValue(row[index] ?? null),
-    cell: ({ row }) => {
-      const value = row[index] ?? null
-      return (value === null ? undefined : show?.(column, cellText(value))) ?? <Cell value={value} />
-    },
-    ...(/^(tinyint|smallint|integer|bigint|real|double|decimal)/.test(column.type) && { numeric: true as const }),
-  }))
+  const shown = columns.map((column, index): Column<NumberedRow> => {
+    const isNumeric = /^(tinyint|smallint|integer|bigint|real|double|decimal)/.test(column.type)
+    return {
+      id: String(index),
+      title: column.name,
+      explanation: Object.hasOwn(explanations, column.name)
+        ? explanations[column.name]!
+        : { text: `${EXPLANATIONS.resultNumber.text}; type ${column.type}` },
+      value: ({ row }) => sortValue(row[index] ?? null, isNumeric),
+      cell: ({ row }) => {
+        const value = row[index] ?? null
+        return (value === null ? undefined : show?.(column, cellText(value))) ?? <Cell value={value} />
+      },
+      ...(isNumeric && { numeric: true }),
+    }
+  })
   return (
     <DataTable
       label="Rows"
       columns={shown}
       rows={rows.map((row, index) => ({ number: firstRow + index, row }))}
       rowKey={({ number }) => String(number)}
-      empty="No rows."
+      empty={empty}
     />
   )
 }
@@ -64,7 +70,10 @@ function Cell({ value }: { readonly value: Value }) {
   return <LongText text={cellText(value)} />
 }
 
-function sortValue(value: Value): string | number | undefined {
+/** Decimals and large numbers are texts here. Rows are sorted by their nearest number; NULL and NaN come last. */
+function sortValue(value: Value, isNumeric: boolean): string | number | undefined {
   if (value === null) return undefined
-  return typeof value === 'number' ? value : cellText(value)
+  const text = cellText(value)
+  if (!isNumeric) return text
+  return Number.isNaN(Number(text)) ? undefined : Number(text)
 }

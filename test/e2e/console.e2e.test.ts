@@ -99,7 +99,7 @@ describe.runIf(hasChromium('nobody works with the console'))(
         await expectAccessible(page)
         for (const question of ['Cost', 'Unused tables', 'Refusals', 'Acts of administrators', 'Replays']) {
           await page.getByLabel('Question').selectOption(question)
-          await page.getByRole('table', { name: 'Rows' }).or(page.getByText('No rows.')).waitFor()
+          await page.getByRole('table', { name: 'Rows' }).or(page.getByText('The record has nothing')).waitFor()
           expect(await page.getByRole('alert').count()).toBe(0)
         }
         await page.getByLabel('Question').selectOption('Cost')

@@ -90,6 +90,8 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
         const graph = page.getByRole('region', { name: 'Graph of stages' })
         await graph.getByText('Stage 1').waitFor()
         await graph.getByText('3 rows · 120 B').waitFor()
+        const box = graph.getByRole('group', { name: 'Stage 1, RUNNING' })
+        expect(await box.getAttribute('aria-describedby')).toBe(null)
         await page.getByText('Operators', { exact: true }).last().click()
         const operators = page.getByRole('region', { name: 'Graph of operators' })
         await operators.getByText('estimated 7,000 rows (2,333 times too many)').waitFor()
@@ -107,7 +109,7 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
     await browser.withPage('/ui/query/q?tab=graph', api, async (page) => {
       await page.getByText('Stage 1', { exact: true }).waitFor()
       await page.getByRole('slider').press('Home')
-      await page.getByText('There is no plan yet.').waitFor()
+      await page.getByText('No stages:').waitFor()
       await page.getByRole('slider').press('End')
       await page.getByText('Stage 1', { exact: true }).waitFor()
     })

@@ -1,7 +1,8 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core'
 import type { FormEvent } from 'react'
+import { useFieldValues } from '../../parts/use-field-values.ts'
 import { useTimeZone } from '../../shell/time-zone.tsx'
-import { fieldTime, FILTERS, filtersOf, MORE_FILTERS, STATES, type Filter } from './filters.ts'
+import { FILTERS, filtersIn, filtersOf, MORE_FILTERS, STATES, valueIn, type Filter } from './filters.ts'
 
 /** The fields that choose queries. @param onFilter called with the parameters of `GET /v1/query` */
 export function FilterForm({
@@ -16,14 +17,15 @@ export function FilterForm({
     event.preventDefault()
     onFilter(filtersOf(new FormData(event.currentTarget), zone))
   }
+  const form = useFieldValues((name) => valueIn(search, name, zone), filtersIn(search).toString())
   const hasMore = MORE_FILTERS.some(({ name }) => search.has(name))
   return (
-    <form onSubmit={submit}>
+    <form ref={form} onSubmit={submit}>
       <Group align="end" gap="xs" my="sm">
         <NativeSelect
           label="State"
           name="state"
-          defaultValue={search.get('state') ?? ''}
+          defaultValue={valueIn(search, 'state', zone)}
           data={[{ value: '', label: 'any' }, ...STATES]}
         />
         {FILTERS.map((filter) => (
@@ -32,7 +34,14 @@ export function FilterForm({
         <Button type="submit" variant="default">
           Filter
         </Button>
-        <Button variant="subtle" onClick={() => onFilter(new URLSearchParams())}>
+        <Button
+          variant="subtle"
+          onClick={() => {
+            // The fields may have texts that are no filters yet.
+            form.current?.reset()
+            onFilter(new URLSearchParams())
+          }}
+        >
           Clear
         </Button>
       </Group>
@@ -62,9 +71,9 @@ function Field({
       label={`${label} (${zone === 'UTC' ? 'UTC' : 'local time'})`}
       name={name}
       type="datetime-local"
-      defaultValue={fieldTime(search.get(name), zone)}
+      defaultValue={valueIn(search, name, zone)}
     />
   ) : (
-    <TextInput label={label} name={name} type="search" defaultValue={search.get(name) ?? ''} />
+    <TextInput label={label} name={name} type="search" defaultValue={valueIn(search, name, zone)} />
   )
 }

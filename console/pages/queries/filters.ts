@@ -28,6 +28,7 @@ export const MORE_FILTERS: readonly Filter[] = [
   { name: 'fingerprint', label: 'Fingerprint', kind: 'text' },
 ]
 
+const TIMES = new Set(MORE_FILTERS.filter(({ kind }) => kind === 'time').map(({ name }) => name))
 const NAMES = ['state', ...[...FILTERS, ...MORE_FILTERS].map(({ name }) => name)]
 
 /** The filters of an address, without its other parameters. */
@@ -37,10 +38,9 @@ export function filtersIn(search: URLSearchParams): URLSearchParams {
 
 /** The filters of a form; times of its fields are in the shown zone. */
 export function filtersOf(form: FormData, zone: ShownZone): URLSearchParams {
-  const times = new Set(MORE_FILTERS.filter(({ kind }) => kind === 'time').map(({ name }) => name))
   const given = NAMES.map((name) => [name, String(form.get(name) ?? '')] as const)
     .filter(([, value]) => value !== '')
-    .map(([name, value]) => [name, times.has(name) ? instantOf(value, zone) : value])
+    .map(([name, value]) => [name, TIMES.has(name) ? instantOf(value, zone) : value])
   return new URLSearchParams(given)
 }
 
@@ -49,9 +49,15 @@ function instantOf(value: string, zone: ShownZone): string {
   return new Date(zone === 'UTC' ? `${value}Z` : value).toISOString()
 }
 
+/** The text of a filter of an address in its field. */
+export function valueIn(search: URLSearchParams, name: string, zone: ShownZone): string {
+  const value = search.get(name) ?? ''
+  return TIMES.has(name) ? fieldTime(value, zone) : value
+}
+
 /** The text of an instant for a field of type `datetime-local`, to the minute. */
-export function fieldTime(instant: string | null, zone: ShownZone): string {
-  if (instant === null || Number.isNaN(Date.parse(instant))) return ''
+function fieldTime(instant: string, zone: ShownZone): string {
+  if (Number.isNaN(Date.parse(instant))) return ''
   const at = new Date(instant)
   const shift = zone === 'UTC' ? 0 : at.getTimezoneOffset() * 60_000
   return new Date(at.getTime() - shift).toISOString().slice(0, 16)

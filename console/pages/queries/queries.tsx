@@ -34,7 +34,7 @@ export function QueriesPage() {
         </Title>
         {isNewest ? <LiveMark connected={connected} /> : null}
       </Group>
-      <FilterForm key={filters.toString()} search={search} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
+      <FilterForm search={search} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
       <SavedFilters filters={filters} onFilter={(chosen) => setSearch(ordered(chosen, order))} />
       {data?.searchedSince === undefined ? null : <SearchedSince iso={data.searchedSince} />}
       <Totals filters={filters} />
@@ -46,7 +46,7 @@ export function QueriesPage() {
           columns={queryColumns}
           rows={data.queries}
           rowKey={(query) => query.queryId}
-          empty="No queries."
+          empty={filters.size > 0 ? 'No query matches the filters.' : 'There are no queries that you may see.'}
           serverOrder={{ order, onOrder: (next) => setSearch(ordered(filters, next)) }}
           selection={{ selected, onSelect }}
         />

@@ -1,4 +1,4 @@
-import { Button, Group } from '@mantine/core'
+import { Button, Group, Text } from '@mantine/core'
 import { SaveForm } from '../../parts/save-form.tsx'
 import { useSavedTexts } from '../../parts/use-saved-texts.ts'
 
@@ -33,6 +33,9 @@ export function SavedFilters({
           </Button>
         ) : null}
       </Group>
+      {filters.size === 0 && saved.length === 0 ? (
+        <Text size="sm">Choose filters first: then you can save them here under a name.</Text>
+      ) : null}
       {filters.size === 0 || shown ? null : (
         <SaveForm label="Save these filters as" onSave={(name) => save({ name, text: filters.toString() })} />
       )}

@@ -9,6 +9,7 @@ import { Problem } from '../../parts/problem.tsx'
 import { shownAmount, shownCount, shownDuration, shownSize } from '../../parts/units.ts'
 import { QueryLink } from '../../parts/query-link.tsx'
 import { RowsTable } from '../../parts/rows-table.tsx'
+import { useFieldValues } from '../../parts/use-field-values.ts'
 import { usePageTitle } from '../../shell/use-page-title.ts'
 import { RECORD_COLUMNS } from '../../parts/explanations.ts'
 import { Audits, AUDITS } from './audits.tsx'
@@ -62,7 +63,6 @@ function Question({
     <>
       <Text size="sm">{view.explanation}</Text>
       <Fields
-        key={search.toString()}
         view={view}
         search={search}
         onAsk={(next) => {
@@ -79,7 +79,13 @@ function Question({
       {error ? <Problem error={error} /> : null}
       {data && sql !== undefined && !error ? (
         <>
-          <RowsTable columns={data.columns} rows={data.rows} show={shownValue} explanations={RECORD_COLUMNS} />
+          <RowsTable
+            columns={data.columns}
+            rows={data.rows}
+            show={shownValue}
+            explanations={RECORD_COLUMNS}
+            empty="The record has nothing for this question that you may see."
+          />
           <details>
             <summary>The statement of this question</summary>
             <Code block className="sql" tabIndex={0}>
@@ -102,46 +108,35 @@ function Fields({
   readonly search: URLSearchParams
   readonly onAsk: (search: URLSearchParams) => void
 }) {
+  const valueOf = (name: string) => search.get(name) ?? defaultOf(view, name)
+  const form = useFieldValues(valueOf, search.toString())
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
     const given = [...new FormData(event.currentTarget)].map(([name, value]) => [name, String(value)])
     onAsk(new URLSearchParams([['view', view.id], ...given.filter(([, value]) => value !== '')]))
   }
   return (
-    <form onSubmit={submit}>
+    <form ref={form} onSubmit={submit}>
       <Group align="end" gap="xs" my="xs">
         {view.fields.map(({ name, label, required, choices }) =>
           choices ? (
-            <NativeSelect
-              key={name}
-              name={name}
-              label={label}
-              defaultValue={search.get(name) ?? choices[0] ?? ''}
-              data={[...choices]}
-            />
+            <NativeSelect key={name} name={name} label={label} defaultValue={valueOf(name)} data={[...choices]} />
           ) : (
-            <TextInput
-              key={name}
-              name={name}
-              label={label}
-              required={required === true}
-              defaultValue={search.get(name) ?? ''}
-            />
+            <TextInput key={name} name={name} label={label} required={required === true} defaultValue={valueOf(name)} />
           ),
         )}
-        <NativeSelect
-          label="Days"
-          title="How many days back"
-          name="days"
-          defaultValue={search.get('days') ?? String(view.days ?? 1)}
-          data={DAYS}
-        />
+        <NativeSelect label="Days" title="How many days back" name="days" defaultValue={valueOf('days')} data={DAYS} />
         <Button type="submit" variant="default">
           Ask
         </Button>
       </Group>
     </form>
   )
+}
+
+/** The value of a field until the user chooses another. */
+function defaultOf({ fields, days = 1 }: RecordView, name: string): string {
+  return name === 'days' ? String(days) : (fields.find((field) => field.name === name)?.choices?.[0] ?? '')
 }
 
 /** Ids of queries as links, data of events once they are opened, times in the zone of the page. */

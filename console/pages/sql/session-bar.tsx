@@ -3,6 +3,8 @@ import { useQuery } from '@tanstack/react-query'
 import type { Metadata } from '../../api/statement/metadata.ts'
 import type { StatementSession } from '../../api/statement/session.ts'
 
+const NONE = { value: '', label: 'none' }
+
 /** Shows the catalog and the schema for names that have none, and the properties that statements have set. */
 export function SessionBar({
   metadata,
@@ -26,7 +28,7 @@ export function SessionBar({
       <NativeSelect
         label="Catalog"
         value={catalog ?? ''}
-        data={['', ...withOwn(catalogs, catalog)]}
+        data={[NONE, ...withOwn(catalogs, catalog)]}
         onChange={({ currentTarget: { value } }) =>
           onSession({ ...session, catalog: value === '' ? undefined : value, schema: undefined })
         }
@@ -35,7 +37,7 @@ export function SessionBar({
         label="Schema"
         value={schema ?? ''}
         disabled={catalog === undefined}
-        data={['', ...withOwn(schemas, schema)]}
+        data={[NONE, ...withOwn(schemas, schema)]}
         onChange={({ currentTarget: { value } }) => onSession({ ...session, schema: value === '' ? undefined : value })}
       />
       {set.length === 0 ? null : <Text size="sm">Session properties: {set.join(', ')}</Text>}

@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { csv, json, type RowsFormat } from '../../api/statement/formats.ts'
 import { createMetadata } from '../../api/statement/metadata.ts'
+import { StatementFailed } from '../../api/statement/read-rows.ts'
 import { EMPTY_SESSION } from '../../api/statement/session.ts'
 import { useViewer } from '../../api/viewer.ts'
 import { Problem } from '../../parts/problem.tsx'
@@ -36,7 +37,7 @@ export function SqlPage() {
   }, [client, run.queryId, run.phase])
   const saving = useRef(new AbortController())
   const explaining = useMutation({
-    mutationFn: () => explainedPlan(chosen(), session, new AbortController().signal),
+    mutationFn: (sql: string) => explainedPlan(sql, session, new AbortController().signal),
   })
   const downloading = useMutation({
     mutationFn(format: RowsFormat) {
@@ -49,18 +50,29 @@ export function SqlPage() {
   function chosen(): string {
     return withoutSemicolon(selected.current.trim() === '' ? text : selected.current)
   }
+  function open(sql: string) {
+    setText(sql)
+    // The editor is above the list of statements.
+    scrollTo(0, 0)
+  }
   function runIt() {
     const sql = chosen()
     if (sql.trim() === '') return
     explaining.reset()
+    if (downloading.isError) downloading.reset()
     setRan(sql)
     void start(sql, session)
   }
 
   const isRunning = run.phase === 'running' || run.phase === 'rows'
   const mayDownload = run.columns !== undefined && run.answer?.updateType === undefined && ran !== ''
+  const explainError = explaining.error instanceof StatementFailed ? explaining.error.error : undefined
+  const [failed, at] = explainError
+    ? [explaining.variables, explainError.errorLocation]
+    : [ran, run.answer?.error?.errorLocation]
   // The server counts lines from the beginning of the statement that was sent.
-  const errorLocation = ran === withoutSemicolon(text) ? run.answer?.error?.errorLocation : undefined
+  const errorLocation = failed === withoutSemicolon(text) ? at : undefined
+  const isEmpty = withoutSemicolon(text) === ''
   return (
     <>
       <Title order={1} size="h2">
@@ -82,6 +94,7 @@ export function SqlPage() {
         <Button
           size="compact-md"
           title="Ctrl or Cmd with Enter; runs the selected part, if there is one"
+          disabled={isEmpty}
           onClick={runIt}
         >
           Run
@@ -94,7 +107,8 @@ export function SqlPage() {
           variant="default"
           title="Shows the plan; the statement does not run"
           loading={explaining.isPending}
-          onClick={() => explaining.mutate()}
+          disabled={isEmpty}
+          onClick={() => explaining.mutate(chosen())}
         >
           Explain
         </Button>
@@ -125,11 +139,9 @@ export function SqlPage() {
           <Tabs.Tab value="own">My statements</Tabs.Tab>
           <Tabs.Tab value="saved">Saved</Tabs.Tab>
         </Tabs.List>
-        <Tabs.Panel value="own">
-          {user === undefined ? null : <OwnStatements user={user} onOpen={setText} />}
-        </Tabs.Panel>
+        <Tabs.Panel value="own">{user === undefined ? null : <OwnStatements user={user} onOpen={open} />}</Tabs.Panel>
         <Tabs.Panel value="saved">
-          <SavedQueries text={text} onOpen={setText} />
+          <SavedQueries text={text} onOpen={open} />
         </Tabs.Panel>
       </Tabs>
     </>

@@ -1,7 +1,16 @@
 import '@xyflow/react/dist/base.css'
 import { useComputedColorScheme } from '@mantine/core'
-import { Controls, Position, ReactFlow, type Edge, type Node, type NodeTypes } from '@xyflow/react'
-import { useMemo } from 'react'
+import { useWindowEvent } from '@mantine/hooks'
+import {
+  Controls,
+  Position,
+  ReactFlow,
+  type Edge,
+  type Node,
+  type NodeTypes,
+  type ReactFlowInstance,
+} from '@xyflow/react'
+import { useMemo, useRef } from 'react'
 import type { GraphData, GraphEdge, GraphNode } from './graph-data.ts'
 import { FlowNode } from './flow-node.tsx'
 import classes from './graph.module.css'
@@ -12,6 +21,7 @@ type BoxNode = Node<{ readonly node: GraphNode }, 'box'>
 /** A graph with more nodes is too wide for the page: it begins at its root. */
 const MOST_FITTED = 60
 
+const FIT = { maxZoom: 1 }
 const NODE_TYPES: NodeTypes = { box: FlowNode }
 
 /**
@@ -23,6 +33,9 @@ export default function FlowGraph({ label, graph }: { readonly label: string; re
   const structure = structureOf(graph)
   const boxes = layOut(graph, structure)
   const isSmall = graph.nodes.length <= MOST_FITTED
+  const drawn = useRef<ReactFlowInstance<BoxNode>>(undefined)
+  // In a narrower window the boxes would be out of sight.
+  useWindowEvent('resize', () => void (isSmall && drawn.current?.fitView(FIT)))
   const nodes = useMemo(() => graph.nodes.flatMap((node) => boxNode(node, boxes.get(node.id))), [graph, boxes])
   const edges = useMemo(() => graph.edges.map(flowEdge), [graph])
   return (
@@ -34,8 +47,9 @@ export default function FlowGraph({ label, graph }: { readonly label: string; re
         nodeTypes={NODE_TYPES}
         colorMode={colors}
         fitView={isSmall}
-        fitViewOptions={{ maxZoom: 1 }}
+        fitViewOptions={FIT}
         onInit={(flow) => {
+          drawn.current = flow
           const root = boxes.get(graph.nodes[0]?.id ?? '')
           if (!isSmall && root) void flow.setCenter(root.x + root.width / 2, root.y + 200, { zoom: 0.8 })
         }}
@@ -70,7 +84,12 @@ function boxNode(node: GraphNode, box: NodeBox | undefined): readonly BoxNode[] 
       height,
       data: { node },
       ariaRole: 'group',
-      domAttributes: { 'aria-roledescription': 'step', 'aria-label': node.explanation } as object,
+      // The library's description is about selecting and removing boxes, which the console does not do.
+      domAttributes: {
+        'aria-roledescription': 'step',
+        'aria-label': node.explanation,
+        'aria-describedby': undefined,
+      } as object,
       // With its size and handles the node needs no measuring, and edges are there at once.
       handles: [
         { ...handle, type: 'source', position: Position.Top, y: 0 },

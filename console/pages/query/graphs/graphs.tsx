@@ -7,9 +7,13 @@ import { planGraph } from './plan-graph.ts'
 import { stageGraph } from './stage-graph.ts'
 
 const KINDS = [
-  { value: 'stages', label: 'Stages' },
-  { value: 'operators', label: 'Operators' },
-  { value: 'plan', label: 'Plan' },
+  {
+    value: 'stages',
+    label: 'Stages',
+    empty: 'No stages: the query is not planned here yet, failed before its plan, or runs at a cluster.',
+  },
+  { value: 'operators', label: 'Operators', empty: 'No operators: no task has reported figures of operators.' },
+  { value: 'plan', label: 'Plan', empty: 'No plan: the query is not planned yet, or failed before its plan.' },
 ] as const
 type Kind = (typeof KINDS)[number]['value']
 
@@ -24,9 +28,13 @@ export function Graphs({ query }: { readonly query: QueryInfo }) {
         aria-label="What the graph shows"
         value={kind}
         onChange={(chosen) => setKind(KINDS.find(({ value }) => value === chosen)?.value ?? 'stages')}
-        data={[...KINDS]}
+        data={KINDS.map(({ value, label }) => ({ value, label }))}
       />
-      <LazyGraph label={`Graph of ${kind}`} graph={graph} />
+      <LazyGraph
+        label={`Graph of ${kind}`}
+        graph={graph}
+        empty={KINDS.find(({ value }) => value === kind)?.empty ?? ''}
+      />
     </section>
   )
 }

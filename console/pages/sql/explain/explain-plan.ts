@@ -1,19 +1,37 @@
 import type { PlanNodeInfo } from '../../../../src/protocol/info/schemas/query.ts'
-import { readRows } from '../../../api/statement/read-rows.ts'
+import { readRows, StatementFailed } from '../../../api/statement/read-rows.ts'
 import type { StatementSession } from '../../../api/statement/session.ts'
+
+/** The line before the statement. */
+const HEAD = 'EXPLAIN (TYPE LOGICAL, FORMAT JSON)\n'
 
 /**
  * The plan of a statement, which does not run.
- * @throws StatementFailed
+ * @throws StatementFailed with the position in the statement
  */
 export async function explainedPlan(
   sql: string,
   session: StatementSession,
   signal: AbortSignal,
 ): Promise<PlanNodeInfo | undefined> {
-  const rows = await readRows(`EXPLAIN (TYPE LOGICAL, FORMAT JSON) ${sql}`, session, { source: 'explain', signal })
+  const rows = await readRows(HEAD + sql, session, { source: 'explain', signal }).catch((error: unknown) => {
+    throw error instanceof StatementFailed ? withoutHead(error) : error
+  })
   const text = rows[0]?.[0]
   return typeof text === 'string' ? planNode(parsed(text)) : undefined
+}
+
+/** The error with its position in the statement itself: the server also counts the line before it. */
+function withoutHead(failure: StatementFailed): StatementFailed {
+  const { error } = failure
+  const { errorLocation: at, message } = error
+  if (!at || at.lineNumber === 1) return failure
+  const lineNumber = at.lineNumber - 1
+  return new StatementFailed({
+    ...error,
+    message: message.replace(`line ${at.lineNumber}:`, `line ${lineNumber}:`),
+    errorLocation: { ...at, lineNumber },
+  })
 }
 
 /** A statement without a plan, such as CREATE TABLE, is explained by a text. */

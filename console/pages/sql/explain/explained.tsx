@@ -8,5 +8,5 @@ import { planGraph } from '../../query/graphs/plan-graph.ts'
 export function Explained({ plan, error }: { readonly plan: PlanNodeInfo | undefined; readonly error: Error | null }) {
   const graph = useMemo(() => planGraph(plan), [plan])
   if (error) return <Problem error={error} />
-  return plan ? <LazyGraph label="Plan of the statement" graph={graph} /> : null
+  return plan ? <LazyGraph label="Plan of the statement" graph={graph} empty="The statement has no plan." /> : null
 }

@@ -3,7 +3,7 @@ import { Problem } from '../../../parts/problem.tsx'
 import { QueryLink } from '../../../parts/query-link.tsx'
 import { RowsTable } from '../../../parts/rows-table.tsx'
 import { StateBadge } from '../../../parts/state-badge.tsx'
-import { shownCount, shownDuration, shownSize } from '../../../parts/units.ts'
+import { countedAs, shownCount, shownDuration, shownSize } from '../../../parts/units.ts'
 import { MOST_ROWS } from './row-window.ts'
 import type { StatementRun } from './use-statement-run.ts'
 import { Explained } from '../../../parts/explained.tsx'
@@ -33,12 +33,20 @@ export function Result({ run, onMore }: { readonly run: StatementRun; readonly o
           {answer.updateCount === undefined ? null : (
             <>
               {': '}
-              <Explained by={EXPLANATIONS.updateCount}>{shownCount(answer.updateCount)} rows</Explained>
+              <Explained by={EXPLANATIONS.updateCount}>{countedAs(answer.updateCount, 'row')}</Explained>
             </>
           )}
         </Text>
       )}
-      {columns ? <RowsTable columns={columns} rows={rows} firstRow={firstRow} /> : null}
+      {columns ? (
+        <RowsTable
+          key={firstRow}
+          columns={columns}
+          rows={rows}
+          firstRow={firstRow}
+          empty={run.phase === 'running' ? 'There are no rows yet.' : 'There are no rows.'}
+        />
+      ) : null}
       {run.phase === 'rows' ? (
         <Button variant="default" my="xs" onClick={onMore}>
           Next {shownCount(MOST_ROWS)} rows
@@ -48,14 +56,19 @@ export function Result({ run, onMore }: { readonly run: StatementRun; readonly o
   )
 }
 
-function Progress({ run: { phase, queryId, answer, rows, firstRow } }: { readonly run: StatementRun }) {
-  if (!answer) return <Text size="sm">The statement is being sent.</Text>
+function Progress({ run }: { readonly run: StatementRun }) {
+  const { phase, queryId, answer, problem, rows, firstRow } = run
+  if (!answer) {
+    const text = phase === 'canceled' ? 'The statement was canceled.' : 'The statement is being sent.'
+    return problem ? null : <Text size="sm">{text}</Text>
+  }
   const { stats } = answer
+  const state = stateOf(run)
   const shown =
     rows.length === 0 ? 'no rows' : `rows ${shownCount(firstRow + 1)} to ${shownCount(firstRow + rows.length)}`
   return (
     <Group gap="sm" my="xs" role="status">
-      <StateBadge state={answer.error ? 'FAILED' : stats.state} />
+      {state === undefined ? null : <StateBadge state={state} />}
       {queryId === undefined ? null : <QueryLink queryId={queryId} />}
       <Group gap="sm" fz="sm">
         <Explained by={EXPLANATIONS.shownRows}>
@@ -63,12 +76,19 @@ function Progress({ run: { phase, queryId, answer, rows, firstRow } }: { readonl
           {phase === 'rows' ? ', and more' : ''}
         </Explained>
         <Explained by={EXPLANATIONS.elapsed}>{shownDuration(stats.elapsedTimeMillis * 1e6)}</Explained>
-        <Explained by={EXPLANATIONS.processedRows}>{shownCount(stats.processedRows)} rows read</Explained>
+        <Explained by={EXPLANATIONS.processedRows}>{countedAs(stats.processedRows, 'row')} read</Explained>
         <Explained by={EXPLANATIONS.processedBytes}>{shownSize(stats.processedBytes)}</Explained>
         <Explained by={EXPLANATIONS.splits}>
-          {shownCount(stats.completedSplits)} of {shownCount(stats.totalSplits)} splits
+          {shownCount(stats.completedSplits)} of {countedAs(stats.totalSplits, 'split')}
         </Explained>
       </Group>
     </Group>
   )
+}
+
+/** The state of the statement; undefined where a failed request leaves it unknown. */
+function stateOf({ phase, answer, problem }: StatementRun): string | undefined {
+  if (phase === 'canceled') return 'CANCELED'
+  if (answer?.error) return 'FAILED'
+  return problem ? undefined : answer?.stats.state
 }

@@ -13,8 +13,8 @@ import { readWindow, type RowCursor } from './row-window.ts'
 const KEEP_ALIVE_MS = 30_000
 
 export interface StatementRun {
-  /** `idle`: nothing was run. `rows`: a thousand rows are shown, and there are more. */
-  readonly phase: 'idle' | 'running' | 'rows' | 'ended'
+  /** `idle`: nothing was run. `rows`: a thousand rows are shown, and there are more. `canceled`: by the user. */
+  readonly phase: 'idle' | 'running' | 'rows' | 'ended' | 'canceled'
   readonly queryId: string | undefined
   readonly columns: readonly ResultColumn[] | undefined
   readonly rows: readonly Row[]
@@ -56,13 +56,18 @@ export function useStatementRun(onSession: (session: StatementSession) => void) 
       const from = cursor.current
       if (!from || !session.current) return
       const { signal } = stopping.current
-      change({ phase: 'running', rows: [], firstRow })
+      change({ phase: 'running' })
       try {
         const next = await readWindow(from, session.current, signal, (answer, rows) => {
           if (signal.aborted) return
           cursor.current = { path: answer.next ?? from.path, skip: 0 }
           session.current = answer.session
-          change({ answer, rows, ...(answer.columns && { columns: answer.columns }) })
+          // The rows before stay until there are further ones.
+          change({
+            answer,
+            ...(rows.length > 0 && { rows, firstRow }),
+            ...(answer.columns && { columns: answer.columns }),
+          })
         })
         if (signal.aborted) return
         cursor.current = next
@@ -98,7 +103,7 @@ export function useStatementRun(onSession: (session: StatementSession) => void) 
 
   const cancel = useCallback(() => {
     end()
-    change({ phase: 'ended' })
+    change({ phase: 'canceled' })
   }, [end])
 
   useEffect(() => end, [end])

@@ -1,0 +1,167 @@
+import express, { type Router } from 'express'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hasChromium } from '../support/chromium.ts'
+import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+
+describe.runIf(hasChromium('nothing looks at the page for SQL'))('The SQL page', { timeout: 180_000 }, () => {
+  let browser: ConsoleBrowser
+  beforeAll(async () => {
+    browser = await openConsoleBrowser()
+  })
+  afterAll(() => browser?.close())
+
+  async function write(page: Page, sql: string): Promise<void> {
+    await page.getByRole('textbox', { name: 'SQL statement' }).fill(sql)
+  }
+
+  it('runs and explains no empty statement', async () => {
+    await browser.withPage('/ui/sql', statementApi(), async (page) => {
+      await page.getByRole('button', { name: 'Run', disabled: true }).waitFor()
+      await page.getByRole('button', { name: 'Explain', disabled: true }).waitFor()
+      await write(page, 'SELECT 1')
+      await page.getByRole('button', { name: 'Run', disabled: false }).waitFor()
+    })
+  })
+
+  it('says that the statement was canceled', async () => {
+    await browser.withPage('/ui/sql', statementApi(), async (page) => {
+      await write(page, 'SELECT endless')
+      await page.getByRole('button', { name: 'Run' }).click()
+      const result = page.getByRole('region', { name: 'Result' })
+      await result.getByText('RUNNING').waitFor()
+      await page.getByRole('button', { name: 'Cancel' }).click()
+      await result.getByText('CANCELED').waitFor()
+      await expectAccessible(page)
+    })
+  })
+
+  it('shows the problem of a refused statement, and no statement that is being sent', async () => {
+    await browser.withPage('/ui/sql', statementApi(), async (page) => {
+      await write(page, 'SELECT refused')
+      await page.getByRole('button', { name: 'Run' }).click()
+      await page.getByRole('alert').getByText('Too many statements').waitFor()
+      expect(await page.getByText('being sent').count()).toBe(0)
+    })
+  })
+
+  it('sorts decimals by their numbers', async () => {
+    await browser.withPage('/ui/sql', statementApi(), async (page) => {
+      await write(page, 'SELECT decimals')
+      await page.getByRole('button', { name: 'Run' }).click()
+      const rows = page.getByRole('table', { name: 'Rows' })
+      await rows.getByRole('button', { name: 'price' }).click()
+      await page.locator('th[aria-sort=descending]').waitFor()
+      expect(await rows.locator('tbody td').allTextContents()).toEqual(['10.00', '9.50', '-1.00', 'NULL'])
+    })
+  })
+
+  it('keeps the rows until the next ones are there, and begins with the first of them', async () => {
+    let isAllowed = false
+    await browser.withPage(
+      '/ui/sql',
+      statementApi(() => isAllowed),
+      async (page) => {
+        await write(page, 'SELECT many')
+        await page.getByRole('button', { name: 'Run' }).click()
+        await page.getByText('1 to 200 of 1,000').waitFor()
+        await page.getByRole('button', { name: 'Next', exact: true }).click()
+        await page.getByText('201 to 400 of 1,000').waitFor()
+        await page.getByRole('button', { name: 'Next 1,000 rows' }).click()
+        await page.getByText('RUNNING').waitFor()
+        await page.getByRole('cell', { name: '200', exact: true }).waitFor()
+        isAllowed = true
+        await page.getByRole('cell', { name: '1000', exact: true }).waitFor()
+        await page.getByText('1 to 200 of 300').waitFor()
+      },
+    )
+  })
+
+  it('marks the error of a statement that it explains at its own line and column', async () => {
+    await browser.withPage('/ui/sql', statementApi(), async (page) => {
+      await write(page, 'SELECT wrong')
+      await page.getByRole('button', { name: 'Explain' }).click()
+      await page.getByRole('alert').getByText("COLUMN_NOT_FOUND: line 1:8: Column 'wrong' cannot be resolved").waitFor()
+      expect(await page.locator('.cm-error-place').textContent()).toBe('wrong')
+    })
+  })
+
+  it('has no heads that sort by a column of buttons', async () => {
+    await browser.withPage('/ui/sql', statementApi(), async (page) => {
+      await page.getByRole('tab', { name: 'Saved' }).click()
+      await write(page, 'SELECT 1')
+      await page.getByRole('button', { name: 'Save', disabled: true }).waitFor()
+      await page.getByLabel('Save the statement as').fill('one')
+      await page.getByRole('button', { name: 'Save' }).click()
+      const table = page.getByRole('table', { name: 'Saved queries' })
+      await table.getByRole('columnheader', { name: 'Name' }).getByRole('button').waitFor()
+      expect(await table.getByRole('columnheader', { name: 'Editor' }).getByRole('button').count()).toBe(0)
+    })
+  })
+})
+
+const STATS = {
+  queued: false,
+  scheduled: true,
+  nodes: 1,
+  totalSplits: 1,
+  queuedSplits: 0,
+  runningSplits: 0,
+  completedSplits: 1,
+  cpuTimeMillis: 1,
+  wallTimeMillis: 1,
+  queuedTimeMillis: 0,
+  elapsedTimeMillis: 5,
+  processedRows: 1,
+  processedBytes: 100,
+  peakMemoryBytes: 0,
+}
+const running = { ...STATS, state: 'RUNNING' }
+const finished = { ...STATS, state: 'FINISHED' }
+
+/** Statements, by a word in their text. @param mayGoOn whether the rows after the first thousand are there */
+function statementApi(mayGoOn: () => boolean = () => true): Router {
+  const api = express.Router()
+  api.use(express.text({ type: () => true }))
+  const next = (path: string) => `http://localhost/v1/statement/${path}`
+  const columns = [{ name: 'price', type: 'decimal(5,2)' }]
+  const numbers = (from: number, count: number) => Array.from({ length: count }, (_, at) => [String(from + at)])
+  api.get('/v1/query', (_request, response) => void response.json([]))
+  api.post('/v1/statement', (request, response) => {
+    const sql = String(request.body)
+    if (sql.includes('refused')) response.status(429).json({ detail: 'Too many statements' })
+    else if (sql.includes('endless')) response.json({ id: 'q', stats: running, nextUri: next('endless/1') })
+    else if (sql.includes('many')) response.json({ id: 'q', stats: running, nextUri: next('many/1') })
+    else if (sql.includes('decimals')) response.json({ id: 'q', stats: running, nextUri: next('decimals/1') })
+    else if (sql.includes('wrong'))
+      response.json({ id: 'q', stats: { ...STATS, state: 'FAILED' }, error: errorIn(sql) })
+    else response.json({ id: 'q', columns, data: [], stats: finished })
+  })
+  api.get('/v1/statement/endless/1', (_request, response) => {
+    setTimeout(() => response.json({ id: 'q', stats: running, nextUri: next('endless/1') }), 50)
+  })
+  api.get('/v1/statement/decimals/1', (_request, response) => {
+    response.json({ id: 'q', columns, data: [['9.50'], [null], ['10.00'], ['-1.00']], stats: finished })
+  })
+  api.get('/v1/statement/many/1', (_request, response) => {
+    response.json({ id: 'q', columns, data: numbers(0, 1000), stats: running, nextUri: next('many/2') })
+  })
+  api.get('/v1/statement/many/2', (_request, response) => {
+    if (mayGoOn()) response.json({ id: 'q', columns, data: numbers(1000, 300), stats: finished })
+    else setTimeout(() => response.json({ id: 'q', columns, stats: running, nextUri: next('many/2') }), 50)
+  })
+  api.delete('/v1/statement/*path', (_request, response) => void response.status(204).end())
+  return api
+}
+
+/** The error of a statement with the word `wrong`, at its position in the whole text. */
+function errorIn(sql: string) {
+  const lines = sql.split('\n')
+  const lineNumber = lines.findIndex((line) => line.includes('wrong')) + 1
+  const columnNumber = lines[lineNumber - 1]!.indexOf('wrong') + 1
+  return {
+    errorName: 'COLUMN_NOT_FOUND',
+    message: `line ${lineNumber}:${columnNumber}: Column 'wrong' cannot be resolved`,
+    errorLocation: { lineNumber, columnNumber },
+  }
+}
