@@ -1,6 +1,7 @@
 import { lazy, Suspense } from 'react'
-import { Route, Router, Switch } from 'wouter'
+import { Route, Router, Switch, useLocation } from 'wouter'
 import { Layout } from './shell/layout.tsx'
+import { PageBoundary } from './shell/page-boundary.tsx'
 import { QueriesPage } from './pages/queries/queries.tsx'
 
 // The code of the other pages is loaded when they are first shown.
@@ -16,20 +17,31 @@ export function App() {
   return (
     <Router base="/ui">
       <Layout>
-        <Suspense fallback={<p>The page is being loaded.</p>}>
-          <Switch>
-            <Route path="/" component={QueriesPage} />
-            <Route path="/query/:queryId">{({ queryId }) => <QueryPage key={queryId} queryId={queryId} />}</Route>
-            <Route path="/compare" component={ComparePage} />
-            <Route path="/sql" component={SqlPage} />
-            <Route path="/record" component={RecordPage} />
-            <Route path="/groups" component={GroupsPage} />
-            <Route path="/cluster" component={ClusterPage} />
-            <Route path="/nodes" component={ClusterPage} />
-            <Route>There is no such page.</Route>
-          </Switch>
-        </Suspense>
+        <Pages />
       </Layout>
     </Router>
+  )
+}
+
+function Pages() {
+  const [location] = useLocation()
+  return (
+    <PageBoundary key={location}>
+      <Suspense fallback={<p>The page is being loaded.</p>}>
+        <Switch>
+          <Route path="/" component={QueriesPage} />
+          <Route path="/query/:queryId">{({ queryId }) => <QueryPage key={queryId} queryId={queryId} />}</Route>
+          <Route path="/compare" component={ComparePage} />
+          <Route path="/sql" component={SqlPage} />
+          <Route path="/record" component={RecordPage} />
+          <Route path="/groups" component={GroupsPage} />
+          <Route path="/cluster" component={ClusterPage} />
+          <Route path="/nodes" component={ClusterPage} />
+          <Route>
+            <h1>There is no such page</h1>
+          </Route>
+        </Switch>
+      </Suspense>
+    </PageBoundary>
   )
 }

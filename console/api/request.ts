@@ -11,12 +11,15 @@ export class RequestRefused extends Error {
 
 /**
  * Sends a request to this server and returns its answer. Goes to the log-in page when the session is over.
- * @throws RequestRefused for any status that is not a success
+ * @throws RequestRefused for any status that is not a success; TypeError if the server cannot be reached
  */
 export async function send(path: string, options?: RequestInit): Promise<Response> {
   const headers = new Headers(options?.headers)
   if (!headers.has('accept')) headers.set('accept', 'application/json')
-  const answer = await fetch(path, { ...options, headers })
+  const answer = await fetch(path, { ...options, headers }).catch((error: unknown) => {
+    // Browsers have texts of their own for it, such as "Failed to fetch".
+    throw error instanceof TypeError ? new TypeError('The server cannot be reached') : error
+  })
   if (answer.status === 401) logInAgain()
   if (!answer.ok) throw new RequestRefused(answer.status, await detailOf(answer))
   return answer

@@ -28,18 +28,24 @@ const columns: readonly Column<Compared>[] = [
 export function ComparePage() {
   usePageTitle('Comparison')
   const [search] = useSearchParams()
-  const a = useQueryInfo(search.get('a') ?? '', undefined)
-  const b = useQueryInfo(search.get('b') ?? '', undefined)
-  const error = a.error ?? b.error
+  const [a, b] = [search.get('a'), search.get('b')]
   return (
     <>
       <Title order={1} size="h2">
         Comparison
       </Title>
-      {error ? <Problem error={error} /> : null}
-      {a.data && b.data ? <Comparison a={a.data} b={b.data} /> : null}
+      {a && b ? <Runs a={a} b={b} /> : <p>Choose two runs: open a query, and compare it on its tab Other runs.</p>}
     </>
   )
+}
+
+/** Reads two queries by their ids, and compares them. */
+function Runs(ids: { readonly a: string; readonly b: string }) {
+  const a = useQueryInfo(ids.a, undefined)
+  const b = useQueryInfo(ids.b, undefined)
+  const error = a.error ?? b.error
+  if (a.data && b.data) return <Comparison a={a.data} b={b.data} />
+  return error ? <Problem error={error} /> : <p>The queries are being read.</p>
 }
 
 function Comparison({ a, b }: { readonly a: QueryInfo; readonly b: QueryInfo }) {

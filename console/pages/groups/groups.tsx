@@ -1,4 +1,5 @@
 import { Anchor, Title } from '@mantine/core'
+import { Fragment } from 'react'
 import { Link, useSearchParams } from 'wouter'
 import type { ResourceGroupInfo } from '../../../src/protocol/info/schemas/server.ts'
 import { useResourceGroups } from '../../api/server.ts'
@@ -69,7 +70,7 @@ export function GroupsPage() {
   return (
     <>
       <Title order={1} size="h2">
-        {title}
+        {names.length === 0 ? title : <GroupPath names={names} />}
       </Title>
       {error ? <Problem error={error} /> : null}
       {data ? (
@@ -82,6 +83,29 @@ export function GroupsPage() {
         />
       ) : null}
       <Waiting names={names} />
+    </>
+  )
+}
+
+/** The path of a group, with links to the groups above it. */
+function GroupPath({ names }: { readonly names: readonly string[] }) {
+  return (
+    <>
+      <Anchor component={Link} href="/groups" inherit underline="always">
+        Groups
+      </Anchor>
+      {names.map((name, at) => (
+        <Fragment key={at}>
+          {' › '}
+          {at + 1 === names.length ? (
+            name
+          ) : (
+            <Anchor component={Link} href={addressOf(names.slice(0, at + 1))} inherit underline="always">
+              {name}
+            </Anchor>
+          )}
+        </Fragment>
+      ))}
     </>
   )
 }

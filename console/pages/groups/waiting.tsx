@@ -1,5 +1,6 @@
 import type { QueryListItem } from '../../../src/protocol/info/schemas/query.ts'
 import { Text } from '@mantine/core'
+import { Fragment } from 'react'
 import { MOST_QUERIES, useQueryList } from '../../api/queries.ts'
 import type { Column } from '../../parts/data-table.tsx'
 import { durationColumn } from '../../parts/figure-columns.tsx'
@@ -42,7 +43,13 @@ const waitingColumns: readonly Column<WaitingQuery>[] = [
     title: 'Behind',
     explanation: { text: 'Queries that run in the same group now, at most five of them' },
     value: (query) => query.waitsFor.length,
-    cell: (query) => query.waitsFor.slice(0, MOST_SHOWN).map((id) => <QueryLink key={id} queryId={id} />),
+    cell: (query) =>
+      query.waitsFor.slice(0, MOST_SHOWN).map((id, at) => (
+        <Fragment key={id}>
+          {at > 0 ? ', ' : ''}
+          <QueryLink queryId={id} />
+        </Fragment>
+      )),
   },
 ]
 
@@ -57,8 +64,7 @@ const runningColumns: readonly Column<QueryListItem>[] = [
 /** The queries that wait in a group or below it, with the reason and the running queries. @param names of the path */
 export function Waiting({ names }: { readonly names: readonly string[] }) {
   const { data, error } = useQueryList(OPEN, { everyMs: EVERY_MS, limit: MOST_QUERIES })
-  if (error) return <Problem error={error} />
-  if (!data) return null
+  if (!data) return error ? <Problem error={error} /> : null
   const inGroup = data.queries.filter(({ resourceGroupId }) => names.every((name, at) => resourceGroupId[at] === name))
   const running = inGroup.filter(({ state }) => state !== 'QUEUED')
   const runningIn = idsByGroup(running)
@@ -67,6 +73,7 @@ export function Waiting({ names }: { readonly names: readonly string[] }) {
     .map((query) => ({ ...query, waitsFor: runningIn.get(groupOf(query)) ?? [] }))
   return (
     <>
+      {error ? <Problem error={error} /> : null}
       {data.older === undefined ? null : (
         <Text size="sm" role="status">
           There are more than{' '}

@@ -3,6 +3,7 @@ import { useSearchParams } from 'wouter'
 import { useFollowedEvents } from '../../api/follow-events.ts'
 import { isOver, useQueryInfo } from '../../api/queries.ts'
 import { useQueryEvents } from '../../api/query-events.ts'
+import { RequestRefused } from '../../api/request.ts'
 import { LiveMark } from '../../parts/live-mark.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { StateBadge } from '../../parts/state-badge.tsx'
@@ -22,10 +23,9 @@ export function QueryPage({ queryId }: { readonly queryId: string }) {
   const { data: query, error } = useQueryInfo(queryId, asOf)
   const { data: events = [] } = useQueryEvents(queryId)
   const over = isOver(query) || isEndOfQuery(events.at(-1))
-  const feed = over ? undefined : `/v1/events?query=${encodeURIComponent(queryId)}`
+  // The server has no feed for a query that it refuses to show.
+  const feed = over || error instanceof RequestRefused ? undefined : `/v1/events?query=${encodeURIComponent(queryId)}`
   const connected = useFollowedEvents(feed, ['query', queryId])
-  if (error) return <Problem error={error} />
-  if (!query) return null
   const travel = (sequence: number | undefined) => {
     const next = new URLSearchParams(search)
     if (sequence === undefined) next.delete('asOf')
@@ -38,19 +38,25 @@ export function QueryPage({ queryId }: { readonly queryId: string }) {
         <Title order={1} size="h2" className="id">
           {queryId}
         </Title>
-        <StateBadge state={query.state} />
-        <Downloads queryId={queryId} over={over} />
-        {over || asOf !== undefined ? null : <EndActions queryId={queryId} />}
-        {over ? null : <LiveMark connected={connected} />}
+        {query ? (
+          <>
+            <StateBadge state={query.state} />
+            <Downloads queryId={queryId} over={over} />
+            {over || asOf !== undefined ? null : <EndActions queryId={queryId} />}
+            {over ? null : <LiveMark connected={connected} />}
+          </>
+        ) : null}
       </Group>
-      <TimeSlider events={events} asOf={asOf} onTravel={travel} />
-      {query.errorCode ? (
+      {query || events.length > 0 ? <TimeSlider events={events} asOf={asOf} onTravel={travel} /> : null}
+      {error ? <Problem error={error} /> : null}
+      {query || error ? null : <p>The query is being read.</p>}
+      {query?.errorCode ? (
         <Alert color="red" variant="outline" title={query.errorCode.name} my="sm">
           {query.failureInfo?.message}
           <EndedBy by={query.endedBy} />
         </Alert>
       ) : null}
-      <QueryTabs query={query} events={events} asOf={asOf} onTravel={travel} />
+      {query ? <QueryTabs query={query} events={events} asOf={asOf} onTravel={travel} /> : null}
     </>
   )
 }

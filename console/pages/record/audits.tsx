@@ -92,11 +92,11 @@ export function Audits() {
     refetchInterval: 10_000,
     queryFn: ({ signal }) => read<AuditInfo>('/v1/audit', signal),
   })
-  if (error) return <Problem error={error} />
-  if (!data) return null
+  if (!data) return error ? <Problem error={error} /> : null
   const [last] = data.audits
   return (
     <>
+      {error ? <Problem error={error} /> : null}
       <Text size="sm">
         Results of quipu audit verify while a coordinator wrote the log, the last anchors, and the keys that sign them.
       </Text>
