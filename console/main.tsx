@@ -6,7 +6,6 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { createQueryClient } from './api/query-client.ts'
 import { App } from './app.tsx'
-import { theme } from './shell/theme.ts'
 import { TimeZoneProvider } from './shell/time-zone.tsx'
 
 const root = document.getElementById('root')
@@ -15,7 +14,7 @@ if (!root) throw new Error('The page has no element with the id root')
 createRoot(root).render(
   <StrictMode>
     {/* The content security policy refuses style elements: the style sheet has the variables and classes instead. */}
-    <MantineProvider theme={theme} defaultColorScheme="auto" withCssVariables={false} withGlobalClasses={false}>
+    <MantineProvider defaultColorScheme="auto" withCssVariables={false} withGlobalClasses={false}>
       <QueryClientProvider client={createQueryClient()}>
         <TimeZoneProvider>
           <App />

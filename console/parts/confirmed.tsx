@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Text, TextInput } from '@mantine/core'
+import { Button, Group, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useMutation, useQueryClient, type QueryKey } from '@tanstack/react-query'
 import { useState } from 'react'
+import { Dialog } from './dialog.tsx'
 import { Problem } from './problem.tsx'
 
 /**
@@ -10,6 +11,7 @@ import { Problem } from './problem.tsx'
  */
 export function Confirmed({
   button,
+  confirm = button,
   title,
   text,
   reason,
@@ -18,6 +20,8 @@ export function Confirmed({
   changes,
 }: {
   readonly button: string
+  /** The button of the dialog that begins the action. @default the same */
+  readonly confirm?: string
   readonly title: string
   readonly text: string
   /** The label of the field for the reason; absent: the act has none. */
@@ -34,10 +38,10 @@ export function Confirmed({
       <Button size="compact-sm" variant={danger ? 'outline' : 'default'} {...color} onClick={open}>
         {button}
       </Button>
-      <Modal opened={opened} onClose={close} title={title}>
+      <Dialog title={title} opened={opened} onClose={close}>
         <Text size="sm">{text}</Text>
-        <ActForm {...{ button, reason, color, act, changes }} onDone={close} />
-      </Modal>
+        <ActForm {...{ button: confirm, reason, color, act, changes }} onDone={close} />
+      </Dialog>
     </>
   )
 }

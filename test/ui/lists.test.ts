@@ -39,6 +39,46 @@ describe.runIf(hasChromium('nothing looks at the lists'))('The lists of the cons
     })
   })
 
+  it('keeps the focus on the button that filters, and shows the filters of the address in its fields', async () => {
+    const { api, asked } = queriesApi([listedQuery('q')])
+    await browser.withPage('/ui', api, async (page) => {
+      const user = page.getByLabel('User', { exact: true })
+      await user.fill('ana')
+      await page.getByRole('button', { name: 'Filter', exact: true }).focus()
+      await page.keyboard.press('Enter')
+      await vi.waitFor(() => expect(asked()).toMatchObject({ user: 'ana' }), waiting)
+      await page.locator('button:focus', { hasText: 'Filter' }).waitFor()
+      await page.goBack()
+      await vi.waitFor(() => expect(asked()).not.toHaveProperty('user'), waiting)
+      expect(await user.inputValue()).toBe('')
+      await user.fill('not filtered yet')
+      await page.getByRole('button', { name: 'Clear' }).click()
+      expect(await user.inputValue()).toBe('')
+    })
+  })
+
+  it('leads from a group to the groups above it', async () => {
+    const { api } = queriesApi([])
+    const group = {
+      id: ['global', 'etl'],
+      schedulingPolicy: 'FAIR',
+      state: 'CAN_RUN',
+      memoryUsage: '0B',
+      cpuUsage: '0s',
+    }
+    api.get('/v1/resourceGroupState', (_request, response) => void response.json([]))
+    api.get('/v1/resourceGroupState/*path', (_request, response) => void response.json(group))
+    await browser.withPage('/ui/groups?group=global&group=etl', api, async (page) => {
+      const head = page.getByRole('heading', { level: 1 })
+      expect(await head.textContent()).toBe('Groups › global › etl')
+      await head.getByRole('link', { name: 'global' }).click()
+      await page.getByRole('heading', { level: 1, name: 'Groups › global', exact: true }).waitFor()
+      await head.getByRole('link', { name: 'Groups' }).click()
+      await page.getByRole('heading', { level: 1, name: 'Groups', exact: true }).waitFor()
+      await page.getByText('No group has queries now.').waitFor()
+    })
+  })
+
   it('acts on the selected queries after a preview, and keeps the selection while data refresh', async () => {
     const hostile = '<img src=x onerror="document.title=\'pwned\'">'
     const { api } = queriesApi(['q1', 'q2', 'q3'].map((id) => listedQuery(id)))
@@ -52,7 +92,7 @@ describe.runIf(hasChromium('nothing looks at the lists'))('The lists of the cons
       await page.getByLabel('Act', { exact: true }).selectOption('Hold')
       await page.getByRole('button', { name: 'Hold selected (2)' }).click()
       const dialog = page.getByRole('dialog')
-      await dialog.getByText('2 queries, 2 QUEUED. 1 more are left out').waitFor()
+      await dialog.getByText('2 queries, 2 QUEUED. 1 more is left out').waitFor()
       await dialog.getByText(hostile).waitFor()
       await expectAccessible(page)
       await dialog.getByLabel('Reason').fill('the warehouse is full')

@@ -1,12 +1,14 @@
-import { Button, CloseButton, Group, Modal, Progress, Text, TextInput, Title } from '@mantine/core'
+import { Button, Group, Progress, Text, TextInput } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import type { ActInfo, ActPreview } from '../../../src/protocol/acts/act-schemas.ts'
 import { useAct, useActBeginning, useActPreview, useActStop, type ActFilter, type ActKind } from '../../api/acts.ts'
 import { DataTable, type Column } from '../../parts/data-table.tsx'
-import { queryColumn } from '../../parts/listed-columns.tsx'
+import { Dialog } from '../../parts/dialog.tsx'
+import { queryColumn, statementColumn } from '../../parts/listed-columns.tsx'
 import { Problem } from '../../parts/problem.tsx'
-import { shownCount } from '../../parts/units.ts'
+import { QueryLink } from '../../parts/query-link.tsx'
+import { countedAs, shownCount } from '../../parts/units.ts'
 import { SearchedSince } from './searched-since.tsx'
 
 /** The effect of each act on the queries. */
@@ -33,40 +35,40 @@ export function ActDialog({
 }) {
   const preview = useActPreview(act, filter)
   const beginning = useActBeginning(filter)
-  const title = `${label} queries`
+  useReturnedFocus()
   const close = () => onClose(beginning.isSuccess)
-  // Mantine's header of a dialog would be a landmark of the page, so this dialog has its own header.
   return (
-    <Modal.Root opened onClose={close} size="xl" lockScroll={false}>
-      <Modal.Overlay />
-      <Modal.Content aria-label={title}>
-        <Modal.Body>
-          <Group justify="space-between" mt="md">
-            <Title order={2} size="h4">
-              {title}
-            </Title>
-            <CloseButton aria-label="Close the dialog" onClick={close} />
-          </Group>
-          {beginning.data ? (
-            <ActProgress begun={beginning.data} onClose={close} />
-          ) : (
-            <>
-              <Text size="sm">{EFFECTS[act]}</Text>
-              {preview.error ? <Problem error={preview.error} /> : null}
-              {preview.data ? <PreviewedQueries preview={preview.data} /> : null}
-              {beginning.error ? <Problem error={beginning.error} /> : null}
-              {preview.data && preview.data.matched > 0 ? (
-                <ReasonForm
-                  label={`${label} ${shownCount(preview.data.matched)}`}
-                  isBusy={beginning.isPending}
-                  onReason={(reason) => beginning.mutate({ act, reason, token: preview.data.token })}
-                />
-              ) : null}
-            </>
-          )}
-        </Modal.Body>
-      </Modal.Content>
-    </Modal.Root>
+    <Dialog title={`${label} queries`} opened onClose={close} size="xl">
+      {beginning.data ? (
+        <ActProgress begun={beginning.data} onClose={close} />
+      ) : (
+        <>
+          <Text size="sm">{EFFECTS[act]}</Text>
+          {preview.error ? <Problem error={preview.error} /> : null}
+          {preview.isPending ? <p>The queries are being read.</p> : null}
+          {preview.data ? <PreviewedQueries preview={preview.data} /> : null}
+          {beginning.error ? <Problem error={beginning.error} /> : null}
+          {preview.data && preview.data.matched > 0 ? (
+            <ReasonForm
+              label={`${label} ${shownCount(preview.data.matched)}`}
+              isBusy={beginning.isPending}
+              onReason={(reason) => beginning.mutate({ act, reason, token: preview.data.token })}
+            />
+          ) : null}
+        </>
+      )}
+    </Dialog>
+  )
+}
+
+/** Gives the focus back to the element that had it before this component was there. */
+function useReturnedFocus(): void {
+  const [before] = useState(() => document.activeElement)
+  useEffect(
+    () => () => {
+      if (before instanceof HTMLElement) before.focus()
+    },
+    [before],
   )
 }
 
@@ -74,12 +76,7 @@ const previewColumns: readonly Column<ActPreview['queries'][number]>[] = [
   queryColumn,
   { id: 'state', title: 'State', value: (query) => query.state },
   { id: 'user', title: 'User', value: (query) => query.user },
-  {
-    id: 'statement',
-    title: 'Statement',
-    value: (query) => query.query,
-    cell: (query) => <span className="statement">{query.query}</span>,
-  },
+  statementColumn((query) => query.query),
 ]
 
 /** The most queries that the dialog lists. */
@@ -95,8 +92,11 @@ function PreviewedQueries({
   return (
     <>
       <Text my="xs" role="status">
-        {shownCount(matched)} queries{counts.map(([state, count]) => `, ${shownCount(count ?? 0)} ${state}`)}
-        {denied > 0 ? `. ${shownCount(denied)} more are left out, because you may not end them` : ''}
+        {countedAs(matched, 'query')}
+        {counts.map(([state, count]) => `, ${shownCount(count ?? 0)} ${state}`)}
+        {denied > 0
+          ? `. ${shownCount(denied)} more ${denied === 1 ? 'is' : 'are'} left out, because you may not end them`
+          : ''}
       </Text>
       {searchedSince === undefined ? null : <SearchedSince iso={searchedSince} />}
       <DataTable
@@ -157,7 +157,7 @@ function ActProgress({ begun, onClose }: { readonly begun: ActInfo; readonly onC
   return (
     <>
       <Text role="status">
-        {state === 'ENDED' ? 'Done' : 'In progress'}: {shownCount(done)} of {shownCount(matched)} queries
+        {state === 'ENDED' ? 'Done' : 'In progress'}: {shownCount(done)} of {countedAs(matched, 'query')}
         {Object.entries(outcomes).map(([outcome, count]) => `, ${shownCount(count ?? 0)} ${outcome}`)}
       </Text>
       <Progress value={matched === 0 ? 100 : (100 * done) / matched} aria-label="Progress of the act" my="xs" />
@@ -166,7 +166,7 @@ function ActProgress({ begun, onClose }: { readonly begun: ActInfo; readonly onC
       <ul>
         {problems.map(({ queryId, why }) => (
           <li key={queryId}>
-            {queryId}: {why}
+            <QueryLink queryId={queryId} />: {why}
           </li>
         ))}
       </ul>

@@ -8,6 +8,7 @@ export function EndActions({ queryId }: { readonly queryId: string }) {
     <>
       <Confirmed
         button="Cancel"
+        confirm="Cancel the query"
         title={`Cancel query ${queryId}`}
         text="The query ends as if its client had canceled it."
         act={() => cancelQuery(queryId)}

@@ -1,0 +1,75 @@
+import express from 'express'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hasChromium } from '../support/chromium.ts'
+import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { listedQuery, queryBody } from '../support/query-bodies.ts'
+
+/** An id as the server makes it. */
+const ID = '20261121_214446_00000_abcde'
+
+describe.runIf(hasChromium('nothing looks at dialogs'))('A dialog of the console', { timeout: 180_000 }, () => {
+  let browser: ConsoleBrowser
+  beforeAll(async () => {
+    browser = await openConsoleBrowser()
+  })
+  afterAll(() => browser?.close())
+
+  it('passes axe, holds the focus, and gives it back when Escape closes it', async () => {
+    const api = express.Router()
+    api.get(`/v1/query/${ID}`, (_request, response) => void response.json(queryBody(ID)))
+    api.get(`/v1/query/${ID}/events`, (_request, response) => void response.json([]))
+    await browser.withPage(`/ui/query/${ID}`, api, async (page) => {
+      await page.getByRole('button', { name: 'Kill' }).focus()
+      await page.keyboard.press('Enter')
+      const dialog = page.getByRole('dialog', { name: `Kill query ${ID}` })
+      await dialog.getByLabel('Reason').and(page.locator(':focus')).waitFor()
+      await expectAccessible(page)
+      for (let presses = 0; presses < 5; presses++) {
+        await page.keyboard.press('Tab')
+        await dialog.locator(':focus').waitFor()
+      }
+      await page.keyboard.press('Escape')
+      await dialog.waitFor({ state: 'detached' })
+      await page.getByRole('button', { name: 'Kill' }).and(page.locator(':focus')).waitFor()
+    })
+  })
+
+  it('about many queries gives the focus back to the button that opened it', async () => {
+    const api = express.Router()
+    api.get('/v1/query', (_request, response) => void response.json([listedQuery(ID)]))
+    api.post('/v1/act/preview', (_request, response) => {
+      response.json({ act: 'kill', matched: 0, denied: 1, states: {}, users: [], queries: [], token: 't', expires: '' })
+    })
+    await browser.withPage('/ui', api, async (page) => {
+      const opener = page.getByRole('button', { name: 'Kill all that match' })
+      await opener.focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').getByText('0 queries. 1 more is left out').waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      await opener.and(page.locator(':focus')).waitFor()
+    })
+  })
+
+  it('names its button after the act, so that Cancel cannot be read as a way out', async () => {
+    const api = express.Router()
+    let canceled = 0
+    api.get(`/v1/query/${ID}`, (_request, response) => void response.json(queryBody(ID)))
+    api.get(`/v1/query/${ID}/events`, (_request, response) => void response.json([]))
+    api.delete(`/v1/query/${ID}`, (_request, response) => {
+      canceled++
+      response.status(204).end()
+    })
+    await browser.withPage(`/ui/query/${ID}`, api, async (page) => {
+      await page.getByRole('button', { name: 'Cancel', exact: true }).click()
+      const dialog = page.getByRole('dialog', { name: `Cancel query ${ID}` })
+      await dialog.getByRole('button', { name: 'Close the dialog' }).click()
+      await dialog.waitFor({ state: 'detached' })
+      expect(canceled).toBe(0)
+      await page.getByRole('button', { name: 'Cancel', exact: true }).click()
+      await dialog.getByRole('button', { name: 'Cancel the query' }).click()
+      await dialog.waitFor({ state: 'detached' })
+      expect(canceled).toBe(1)
+    })
+  })
+})
