@@ -37,7 +37,7 @@ export const EXPLANATIONS = {
   takeOvers: { text: 'How often a coordinator took the query over from another', unit: 'take-overs' },
   phases: { text: `How long each phase of the query took, from its creation. ${TIME}` },
   graph: {
-    text: 'Rows flow from the bottom to the top. Numbers beside arrows and in boxes are rows, bytes and times, each with its unit; rows have none',
+    text: 'Rows flow from the bottom to the top. Numbers beside arrows and in boxes are rows, bytes and times, each with its unit; rows have none. The orange bar of a box is its part of the time of all boxes',
     unit: 'rows',
   },
   asOf: { text: 'Sequence of the event in the stream of the query, from 1', unit: 'events' },
@@ -130,10 +130,10 @@ export const EXPLANATIONS = {
   otherTime: { text: `The time on the other server, from the POST to the last page. ${TIME}` },
   // Answers of the record
   queries: { text: 'Number of queries', unit: 'queries' },
-  cpuSeconds: { text: 'CPU time of these queries', unit: 'seconds' },
-  scannedBytes: { text: 'Bytes that these queries read from tables', unit: 'bytes' },
+  cpuSeconds: { text: `CPU time of these queries. ${TIME}` },
+  scannedBytes: { text: `Bytes that these queries read from tables. ${BYTES}` },
   rowsOfTable: { text: 'Rows of the table; NULL where you may not see all of them', unit: 'rows' },
-  bytesOfTable: { text: 'Size of the table; NULL where you may not see all rows', unit: 'bytes' },
+  bytesOfTable: { text: `Size of the table; NULL where you may not see all rows. ${BYTES}` },
   attempts: { text: 'Attempts within the minute', unit: 'attempts' },
   statements: { text: 'Statements to replay', unit: 'statements' },
   erasedRecords: { text: 'Events of the system that the erasure removed', unit: 'events' },

@@ -29,11 +29,12 @@ export function TimeBars({
       <Explained by={explanation}>{label}</Explained>
       <ol className={classes.bars} aria-label={label} data-explains>
         {bars.map((bar, index) => {
+          const name = bar.kind === 'failed' ? `${bar.name} failed` : bar.name
           const took = shownDuration((bar.to - bar.from) * 1e6)
           const after = shownDuration((bar.from - begin) * 1e6)
           return (
-            <li key={`${index}:${bar.name}`} className={classes.row} title={`${bar.name}: ${took}, after ${after}`}>
-              <span className={classes.name}>{bar.name}</span>
+            <li key={`${index}:${bar.name}`} className={classes.row} title={`${name}: ${took}, after ${after}`}>
+              <span className={classes.name}>{name}</span>
               <span className={classes.track}>
                 <span
                   className={classes[bar.kind ?? 'work']}

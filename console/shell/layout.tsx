@@ -60,6 +60,7 @@ function ZoneSwitch() {
     <SegmentedControl
       size="xs"
       aria-label="Time zone of all times"
+      title={`Times are in ${zone === 'UTC' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone}`}
       value={zone}
       onChange={(chosen) => setZone(chosen === 'UTC' ? 'UTC' : 'local')}
       data={[
@@ -73,7 +74,12 @@ function ZoneSwitch() {
 function ColorSwitch() {
   const { toggleColorScheme } = useMantineColorScheme()
   return (
-    <ActionIcon variant="default" aria-label="Switch between light and dark" onClick={toggleColorScheme}>
+    <ActionIcon
+      variant="default"
+      title="Switch between light and dark"
+      aria-label="Switch between light and dark"
+      onClick={toggleColorScheme}
+    >
       ◐
     </ActionIcon>
   )

@@ -11,15 +11,31 @@ export function Downloads({ queryId, over }: { readonly queryId: string; readonl
   })
   return (
     <Group gap="xs">
-      <Anchor size="sm" href={`/v1/query/${queryId}?format=json`} download={`${queryId}.json`}>
+      <Anchor
+        size="sm"
+        title="Save the query as JSON"
+        href={`/v1/query/${queryId}?format=json`}
+        download={`${queryId}.json`}
+      >
         JSON
       </Anchor>
       {over ? (
-        <Anchor size="sm" href={`/v1/query/${queryId}/trace`} download={`${queryId}-trace.json`}>
+        <Anchor
+          size="sm"
+          title="Save the trace of the query"
+          href={`/v1/query/${queryId}/trace`}
+          download={`${queryId}-trace.json`}
+        >
           Trace
         </Anchor>
       ) : null}
-      <Button size="compact-xs" variant="default" loading={saving.isPending} onClick={() => saving.mutate()}>
+      <Button
+        size="compact-xs"
+        variant="default"
+        title="Save all events, one a line"
+        loading={saving.isPending}
+        onClick={() => saving.mutate()}
+      >
         Events
       </Button>
       {saving.error ? <Problem error={saving.error} /> : null}

@@ -70,7 +70,7 @@ export function Operators({ root }: { readonly root: StageInfo | undefined }) {
       columns={columns}
       rows={rows}
       rowKey={(row) => row.id}
-      empty="No task has figures of operators yet."
+      empty="No task has reported figures of operators."
     />
   )
 }

@@ -19,7 +19,11 @@ const columns: readonly Column<PlannedSplit>[] = [
 /** The splits of the plan: the parts of tables that the stages read. */
 export function Splits({ queryId, events }: { readonly queryId: string; readonly events: readonly QueryEvent[] }) {
   const plan = events.findLast(isPlan)
-  return plan ? <SplitsOf queryId={queryId} sequence={plan.sequence} /> : <p>The query is not planned yet.</p>
+  return plan ? (
+    <SplitsOf queryId={queryId} sequence={plan.sequence} />
+  ) : (
+    <p>No splits: the query is not planned yet, or failed before its plan.</p>
+  )
 }
 
 function SplitsOf({ queryId, sequence }: { readonly queryId: string; readonly sequence: number }) {

@@ -29,7 +29,7 @@ export function Tasks({ root, now }: { readonly root: StageInfo | undefined; rea
         columns={taskColumns}
         rows={found}
         rowKey={(task) => task.taskId}
-        empty={tasks.length === 0 ? 'No task yet.' : 'No task fits the text.'}
+        empty={tasks.length === 0 ? 'No tasks: the query has not started tasks here.' : 'No task fits the text.'}
       />
     </Section>
   )
