@@ -132,9 +132,10 @@ export async function readQueries(
   const most = bind(textCharacters)
   const texts = ['sql_text', 'error_message'].map((column) => `left(${column}, ${most}::int) as ${column}`)
   const rest = `${orderText(filter.order ?? NEWEST_FIRST)} limit ${bind(limit)}`
-  const part = (where: string): string =>
-    `(select ${COLUMNS}, ${texts.join(', ')} from queries q where ${where} ${rest})`
-  const rows = await query(`select * from (${part(ended)} union all ${part(open)}) q ${rest}`, values)
+  const parts = [...ended, open].map(
+    (where) => `(select ${COLUMNS}, ${texts.join(', ')} from queries q where ${where} ${rest})`,
+  )
+  const rows = await query(`select * from (${parts.join(' union all ')}) q ${rest}`, values)
   return rows.map((row) => queryListRow.parse(row))
 }
 
@@ -196,9 +197,10 @@ export async function readStateTotals(
 ): Promise<StateTotals[]> {
   const { ended, open, values, bind } = await conditions(query, filter)
   const columns = totalColumns(cost, bind)
-  const part = (where: string): string =>
-    `select array[${columns}] as totals from queries q where ${where} group by state`
-  const rows = await query(`${part(ended)} union all ${part(open)}`, values)
+  const parts = [...ended, open].map(
+    (where) => `select array[${columns}] as totals from queries q where ${where} group by state`,
+  )
+  const rows = await query(parts.join(' union all '), values)
   return rows.map(({ totals }) => totalsOf(totals as readonly unknown[]))
 }
 
@@ -215,9 +217,13 @@ export async function readSearchStart(query: QueryRows, filter: QueryFilter): Pr
   const { text, cursor: _cursor, order: _order, ...rest } = filter
   if (text === undefined || INDEXED_PART.test(text)) return undefined
   const { ended, values, bind } = await conditions(query, rest)
+  const newest = 'order by created_at desc, query_id desc'
+  const most = bind(SHORT_TEXT_QUERIES)
+  const parts = ended.map(
+    (where) => `(select created_at, query_id from queries q where ${where} ${newest} limit ${most}::bigint + 1)`,
+  )
   const [row] = await query(
-    `select created_at from queries q where ${ended} order by created_at desc, query_id desc
-     offset ${bind(SHORT_TEXT_QUERIES)} limit 1`,
+    `select created_at from (${parts.join(' union all ')}) q ${newest} offset ${most}::bigint limit 1`,
     values,
   )
   return row && queryListRow.shape.created_at.parse(row['created_at'])
@@ -227,8 +233,8 @@ export async function readSearchStart(query: QueryRows, filter: QueryFilter): Pr
 export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit: number): Promise<QueryId[]> {
   const { ended, open, bind, values } = await conditions(query, filter)
   const rest = `order by created_at desc, query_id desc limit ${bind(limit)}`
-  const part = (where: string): string => `(select query_id, created_at from queries q where ${where} ${rest})`
-  const rows = await query(`select query_id from (${part(ended)} union all ${part(open)}) q ${rest}`, values)
+  const parts = [...ended, open].map((where) => `(select query_id, created_at from queries q where ${where} ${rest})`)
+  const rows = await query(`select query_id from (${parts.join(' union all ')}) q ${rest}`, values)
   return rows.map((row) => queryOfStream(String(row['query_id'])))
 }
 
@@ -268,8 +274,8 @@ const USERS = `
 
 /** Conditions on `queries q`. The indexes for filters have only ended queries. */
 interface Conditions {
-  /** Finds the ended queries. */
-  readonly ended: string
+  /** Each finds a part of the ended queries by its own index; no query is in two parts. */
+  readonly ended: readonly string[]
   /** Finds the open queries. */
   readonly open: string
   readonly values: unknown[]
@@ -289,18 +295,25 @@ async function conditions(query: QueryRows, filter: QueryFilter): Promise<Condit
     // Postgres expects that a list contains a value in a thousandth of the rows, but halves its estimate for `coalesce`.
     ended.push(`jsonb_hash_extended(groups, 0) = any(${bind(sets)}::bigint[]) and coalesce(${member}, false)`)
   }
-  return { ended: ended.join(' and '), open: open.join(' and '), values, bind }
+  const parts = filter.seen ? seenParts(filter.seen, isByFigure(filter), bind) : undefined
+  if (parts) open.push(`(${parts.runAs} or ${parts.posted})`)
+  const seen = parts ? [[parts.runAs], [parts.posted, parts.runAsOther]] : [[]]
+  return { ended: seen.map((more) => [...ended, ...more].join(' and ')), open: open.join(' and '), values, bind }
+}
+
+/** Whether a list is in the order of a figure: then only the indexes `queries_by_…` have the order. */
+function isByFigure({ order }: QueryFilter): boolean {
+  return order !== undefined && order.by !== 'created'
 }
 
 /** The conditions that are the same for ended and open queries. */
 function commonConditions(filter: QueryFilter, bind: Conditions['bind']): string[] {
   const wheres: string[] = []
-  const isByFigure = filter.order !== undefined && filter.order.by !== 'created'
   if (filter.states) wheres.push(`state = any(${bind(filter.states)})`)
   for (const [column, value] of equalTerms(filter)) {
     const wanted = bind(value)
     const first = INDEXED[column]
-    if (isByFigure && HASHED.has(column)) wheres.push(`hashtext(${column}) = hashtext(${wanted})`)
+    if (isByFigure(filter) && HASHED.has(column)) wheres.push(`hashtext(${column}) = hashtext(${wanted})`)
     if (first) wheres.push(`left(${column}, ${first}) = left(${wanted}, ${first})`)
     wheres.push(`${column} = ${wanted}`)
   }
@@ -314,7 +327,6 @@ function commonConditions(filter: QueryFilter, bind: Conditions['bind']): string
         and t.catalog_name = ${bind(catalog)} and t.schema_name = ${bind(schema)} and t.table_name = ${bind(table)})`,
     )
   }
-  if (filter.seen) wheres.push(seenQueriesCondition(filter.seen, bind))
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
   if (filter.until !== undefined) wheres.push(`created_at < ${bind(filter.until)}`)
   if (filter.text !== undefined)
@@ -353,15 +365,35 @@ const GROUP_SETS = `
 
 /** A condition on the table `queries` for the queries that a user may see. */
 export function seenQueriesCondition(seen: SeenQueries, bind: (value: string | readonly string[]) => string): string {
-  const users = bind(seen.users)
-  const beginnings = bind(seen.users.map((user) => firstCharacters(user, 200)))
-  const runsAs = `(left(user_name, 200) = any(${beginnings}::text[]) and user_name = any(${users}::text[]))`
-  return `(${runsAs} or ${postedBy(bind(seen.poster))})`
+  const { runAs, posted } = seenParts(seen, false, bind)
+  return `(${runAs} or ${posted})`
 }
 
-function postedBy(poster: string): string {
+/**
+ * Conditions for the queries that run as one of the users, for those that run as another user, and for those that the
+ * poster posted as another user.
+ * @param isHashed whether the first condition also has the hashes of the users, for the indexes `queries_by_…`
+ */
+function seenParts(
+  { users, poster }: SeenQueries,
+  isHashed: boolean,
+  bind: (value: string | readonly string[]) => string,
+) {
+  const names = bind(users)
+  const beginnings = bind(users.map((user) => firstCharacters(user, 200)))
+  const hashes = isHashed ? users.map((user) => `hashtext(${bind(user)})`) : []
+  const wheres = [
+    ...(isHashed ? [`hashtext(user_name) = any(array[${hashes.join(', ')}]::int[])`] : []),
+    `left(user_name, 200) = any(${beginnings}::text[])`,
+    `user_name = any(${names}::text[])`,
+  ]
   const posted = `details->'session'->>'originalUser'`
-  return `(left(${posted}, 200) = left(${poster}, 200) and ${posted} = ${poster})`
+  const by = bind(poster)
+  return {
+    runAs: `(${wheres.join(' and ')})`,
+    runAsOther: `user_name <> all(${names}::text[])`,
+    posted: `(left(${posted}, 200) = left(${by}, 200) and ${posted} = ${by})`,
+  }
 }
 
 /** The first characters of a text, as the tables count them: a surrogate pair is one. */

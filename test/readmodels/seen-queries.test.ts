@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { QueryRows } from '../../src/events/projection.ts'
+import { readQueries, readStateTotals, type QueryFilter } from '../../src/readmodels/queries/queries.ts'
+import { queriesTable } from '../../src/readmodels/queries/tables.ts'
+import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
+
+/* Totals and lists over queries of users and posters, some with texts that are too long for an index. */
+
+const MANY = 20_000
+const LONG = 'x'.repeat(900)
+
+/** The columns of a query by which the test filters and sorts. */
+interface Made {
+  readonly query_id: string
+  readonly state: string
+  readonly user_name: string
+  readonly source: string
+  readonly groups: readonly string[]
+  readonly poster: string | null
+  readonly cpu_ms: number
+}
+
+let bed: ReadModelBed
+let made: readonly Made[]
+let plan = ''
+/** Runs a query and keeps its plan. */
+const explained: QueryRows = async (text, values) => {
+  const lines = await bed.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
+  plan = lines.map((line) => line['QUERY PLAN']).join('\n')
+  return bed.query(text, [...values])
+}
+
+beforeAll(async () => {
+  bed = await openReadModelBed()
+  const [first, open] = [testQueryId(0), testQueryId(1)]
+  await appendLives(bed.log, [
+    { queryId: first, events: queryLife(first, { end: 'finished' }) },
+    { queryId: open, events: queryLife(open, { end: 'open' }) },
+  ])
+  const runner = await bed.startRunner()
+  await runner.barrier(60_000)
+  await runner.stop()
+  const changed = ['query_id', 'created_at', 'state', 'user_name', 'source', 'groups', 'cpu_ms', 'details']
+  const columns = Object.keys(queriesTable.columns).filter((name) => !changed.includes(name))
+  await bed.query(
+    `insert into queries (query_id, created_at, state, user_name, source, groups, cpu_ms, details, ${columns.join(', ')})
+     select '20200101_000000_' || lpad(n::text, 5, '0') || '_aaaaa', '2020-01-01'::timestamptz + n * interval '1 s',
+       case when n % 7 = 0 then 'FAILED' else 'FINISHED' end,
+       case when n % 10 < 6 then 'often' when n % 1000 = 7 then 'seldom' else 'user-' || n % 50 end,
+       case when n % 500 = 3 then $1 when n % 2 = 0 then 'dashboard' else 'notebook' end,
+       case when n % 400 = 9 then jsonb_build_array('wide', $1::text, 'all') else jsonb_build_array('g' || n % 20, 'all') end,
+       n * 7919 % 10007, case when n % 100 = 1 then '{"session": {"originalUser": "gateway"}}'::jsonb
+         when n % 100 = 2 then '{"session": {"originalUser": "often"}}'::jsonb else details end, ${columns.join(', ')}
+     from queries, generate_series(1, ${MANY}) n where query_id = '${first}'`,
+    [LONG],
+  )
+  await bed.query('vacuum analyze queries')
+  made = await bed.query<Made & Record<string, unknown>>(
+    `select query_id, state, user_name, source, coalesce(groups, '[]') as groups, coalesce(cpu_ms, 0) as cpu_ms,
+       details->'session'->>'originalUser' as poster from queries`,
+    [],
+  )
+}, 240_000)
+afterAll(() => bed?.close())
+
+const seenBy = (user: string): QueryFilter => ({ seen: { users: [user], poster: user, self: user } })
+const isSeenBy = (user: string) => (one: Made) => one.user_name === user || one.poster === user
+
+describe.each<readonly [name: string, filter: QueryFilter, isIn: (one: Made) => boolean]>([
+  ['all queries', {}, () => true],
+  ['a frequent user', { equal: { user_name: 'often' } }, (one) => one.user_name === 'often'],
+  ['a rare user', { equal: { user_name: 'seldom' } }, (one) => one.user_name === 'seldom'],
+  ['a frequent source', { equal: { source: 'dashboard' } }, (one) => one.source === 'dashboard'],
+  ['a long source', { equal: { source: LONG } }, (one) => one.source === LONG],
+  ['a group of all', { group: 'all' }, (one) => one.groups.includes('all')],
+  ['a group beside a long one', { group: 'wide' }, (one) => one.groups.includes('wide')],
+  [
+    'a user and a group',
+    { equal: { user_name: 'often' }, group: 'g2' },
+    (one) => one.user_name === 'often' && one.groups.includes('g2'),
+  ],
+  ['the rights of a frequent user, who posted queries as others', seenBy('often'), isSeenBy('often')],
+  ['the rights of a rare user', seenBy('seldom'), isSeenBy('seldom')],
+  ['the rights of a poster', seenBy('gateway'), isSeenBy('gateway')],
+])('Of queries with %s', (_name, filter, isIn) => {
+  it('totals count each once', async () => {
+    const expected = new Map<string, readonly [queries: number, cpuMs: number]>()
+    for (const { state, cpu_ms } of made.filter(isIn)) {
+      const [queries, cpuMs] = expected.get(state) ?? [0, 0]
+      expected.set(state, [queries + 1, cpuMs + cpu_ms])
+    }
+    const sums = new Map<string, readonly [number, number]>()
+    for (const { state, queries, cpuMs } of await readStateTotals(explained, filter, undefined)) {
+      const [more, moreMs] = sums.get(state) ?? [0, 0]
+      sums.set(state, [queries + more, cpuMs + moreMs])
+    }
+    expect(sums).toEqual(expected)
+  })
+
+  it.each([true, false])('a list by CPU has each once, in order (descending: %s)', async (descending) => {
+    const sign = descending ? -1 : 1
+    const expected = made
+      .filter(isIn)
+      .toSorted((a, b) => sign * (a.cpu_ms - b.cpu_ms || (a.query_id < b.query_id ? -1 : 1)))
+    const rows = await readQueries(explained, { ...filter, order: { by: 'cpu', descending } }, 50, 10)
+    expect(rows.map((row) => row.query_id)).toEqual(expected.slice(0, 50).map((one) => one.query_id))
+  })
+})
+
+it('The list of a user by a figure skips queries of others within the index', async () => {
+  await readQueries(explained, { ...seenBy('often'), order: { by: 'cpu', descending: true } }, 50, 10)
+  expect(plan).toMatch(/Index Scan Backward using queries_by_cpu[^\n]*\n\s*Index Cond: \([^\n]*hashtext\(user_name\)/)
+})
