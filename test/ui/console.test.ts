@@ -119,6 +119,19 @@ describe.runIf(hasChromium('nothing looks at the console in one'))(
       })
     })
 
+    it('closes the list of completions when the keyboard runs a statement', async () => {
+      // The server refuses the statement: the list has the keywords.
+      await browser.withPage('/ui/sql', express.Router(), async (page) => {
+        const editor = page.getByRole('textbox', { name: 'SQL statement' })
+        await editor.pressSequentially('SEL')
+        await page.getByRole('option', { name: 'SELECT' }).waitFor()
+        await editor.press('Control+Enter')
+        await page.getByRole('alert').waitFor()
+        expect(await page.getByRole('option').count()).toBe(0)
+        expect(await editor.textContent()).toBe('SEL')
+      })
+    })
+
     it('lets the server sort the list by a click on the head of a column, over all pages', async () => {
       const api = express.Router()
       const asked: string[] = []

@@ -1,4 +1,10 @@
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete'
+import {
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  closeCompletion,
+  completionKeymap,
+} from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { sql } from '@codemirror/lang-sql'
 import { EditorState } from '@codemirror/state'
@@ -53,7 +59,8 @@ export default function SqlEditor(props: SqlEditorProps) {
 
 function stateOf(props: () => SqlEditorProps): EditorState {
   const { text, metadata } = props()
-  const run = () => {
+  const run = (view: EditorView) => {
+    closeCompletion(view)
     props().onRun()
     return true
   }
