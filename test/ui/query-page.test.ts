@@ -82,6 +82,21 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
     )
   })
 
+  it('has one heading for the phases, which explains their times', async () => {
+    const queryStats = { ...queryBody('q').queryStats, elapsedTime: '5.00s', queuedTime: '2.00s' }
+    await browser.withPage(
+      '/ui/query/q',
+      apiOf(() => ({ queryStats })),
+      async (page) => {
+        await page.getByRole('list', { name: 'Phases' }).waitFor()
+        expect(await page.getByText('Phases', { exact: true }).count()).toBe(1)
+        await page.getByRole('heading', { name: 'Phases' }).getByRole('button').focus()
+        await page.getByRole('tooltip').getByText('How long each phase').waitFor()
+        await expectAccessible(page)
+      },
+    )
+  })
+
   it('draws stages, operators and plan as graphs with rows, time and estimates', async () => {
     await browser.withPage(
       '/ui/query/q?tab=graph',

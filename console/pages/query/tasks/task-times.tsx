@@ -1,7 +1,8 @@
 import type { TaskInfo } from '../../../../src/protocol/info/schemas/task.ts'
+import { Explained } from '../../../parts/explained.tsx'
+import { EXPLANATIONS } from '../../../parts/explanations.ts'
 import { TimeBars, type TimeBar } from '../../../parts/time-bars.tsx'
 import { shortId } from '../stage-list.ts'
-import { EXPLANATIONS } from '../../../parts/explanations.ts'
 
 const MOST = 50
 
@@ -13,6 +14,9 @@ export function TaskTimes({ tasks, now }: { readonly tasks: readonly TaskInfo[];
     return { name: shortId(task.taskId), from, to, ...(task.state === 'FAILED' && { kind: 'failed' as const }) }
   })
   return bars.length === 0 ? null : (
-    <TimeBars label="Times of the tasks" bars={bars} explanation={EXPLANATIONS.taskTimes} />
+    <>
+      <Explained by={EXPLANATIONS.taskTimes}>Times of the tasks</Explained>
+      <TimeBars label="Times of the tasks" bars={bars} />
+    </>
   )
 }

@@ -9,8 +9,8 @@ export function Phases({ query }: { readonly query: QueryInfo }) {
   const phases = phasesOf(query)
   if (phases.length === 0) return null
   return (
-    <Section title="Phases">
-      <TimeBars label="Phases" bars={phases} explanation={EXPLANATIONS.phases} />
+    <Section title="Phases" explanation={EXPLANATIONS.phases}>
+      <TimeBars label="Phases" bars={phases} />
     </Section>
   )
 }
