@@ -57,6 +57,7 @@ describe.runIf(hasChromium('nothing looks at all pages'))('All pages of the cons
   async function open(page: Page, path: string, text: string | RegExp): Promise<void> {
     await page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)})`)
     await page.getByText(text).first().waitFor({ state: 'attached' })
+    if (path.includes('tab=events')) await page.getByRole('row').nth(3).waitFor()
     if (path.includes('tab=graph')) await page.locator('.react-flow__node').first().waitFor()
   }
 
@@ -148,7 +149,7 @@ describe.runIf(hasChromium('nothing looks at all pages'))('All pages of the cons
       ] as const) {
         await page.goto(new URL(path, page.url()).href)
         await page.getByText(text).first().waitFor()
-        expect(await rows(), path).toBeGreaterThan(90)
+        await expect.poll(rows, { message: path }).toBeGreaterThan(90)
         expect(await rows(), path).toBeLessThan(1000)
       }
     })

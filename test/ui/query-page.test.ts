@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import express, { type Router } from 'express'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { QueryInfo, StageInfo } from '../../src/protocol/info/schemas/query.ts'
 import { hasChromium } from '../support/chromium.ts'
@@ -15,7 +16,7 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
   afterAll(() => browser?.close())
 
   it('keeps a selection of the statement while the figures of the query change', async () => {
-    const { api, requests } = runningQuery(3)
+    const { api, requests } = runningQuery(() => 3)
     await browser.withPage('/ui/query/q', api, async (page) => {
       await page.getByLabel('Statement').selectText()
       const before = requests()
@@ -30,7 +31,7 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
   })
 
   it('shows all events of a long query, and links to its JSON', async () => {
-    const { api } = runningQuery(1_500)
+    const { api } = runningQuery(() => 1_500)
     await browser.withPage('/ui/query/q', api, async (page) => {
       await page.getByText('Now: 1500 events').waitFor()
       expect(await page.getByRole('slider').getAttribute('aria-valuemax')).toBe('1500')
@@ -39,7 +40,7 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
   })
 
   it('shows a query as of the event that the slider is moved to by the keyboard', async () => {
-    const { api } = runningQuery(3)
+    const { api } = runningQuery(() => 3)
     const asOf: unknown[] = []
     const noticing = express.Router()
     noticing.get('/v1/query/q', (request, _response, next) => {
@@ -177,6 +178,110 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
     )
   })
 
+  it('holds less than a thousand of ten thousand events, while its list scrolls to the end and back', async () => {
+    const limits = new Map<string, number[]>()
+    const api = express.Router()
+    api.get('/v1/query/q/events', (request, _response, next) => {
+      const { after, limit } = request.query
+      limits.set(String(limit), [...(limits.get(String(limit)) ?? []), Number(after)])
+      next()
+    })
+    api.use(apiOf(() => JOINED, 10_000))
+    await browser.withPage('/ui/query/q?tab=events', api, async (page) => {
+      await page.getByText('1 to 100 of 10,000').waitFor()
+      await eventRow(page, 1).waitFor()
+      expect(await heldEvents(page)).toBeLessThan(1000)
+      await scrollTo(page, 9_950)
+      await page.getByText('9,901 to 10,000 of 10,000').waitFor()
+      await expectInList(page, 9_950)
+      expect(await eventRow(page, 9_950).getByRole('cell').nth(3).textContent()).toBe('10 ms')
+      expect(await heldEvents(page)).toBeLessThan(1000)
+      for (const sequence of [7_000, 3_333, 333, 120]) {
+        await scrollTo(page, sequence)
+        await expectInList(page, sequence)
+      }
+      await page.getByRole('group', { name: 'Events: table' }).press('Home')
+      await page.getByText('1 to 100 of 10,000').waitFor()
+      await expectInList(page, 1)
+      expect(await page.getByRole('row').count()).toBe(101)
+      expect(await heldEvents(page)).toBeLessThan(1000)
+      // The page reads the stream once; a look for new events begins behind the last.
+      expect([...new Set(limits.get('1000'))]).toEqual(Array.from({ length: 11 }, (_, at) => 1000 * at))
+      limits.delete('1000')
+      expect([...limits.keys()].toSorted()).toEqual(['100', '101'])
+      await expectAccessible(page)
+    })
+  })
+
+  it('scrolls through the events of one kind', async () => {
+    const api = apiOf(
+      () => JOINED,
+      10_000,
+      (sequence) => (sequence % 3 === 0 ? 'quipu.task.created.v1' : undefined),
+    )
+    await browser.withPage('/ui/query/q?tab=events', api, async (page) => {
+      await page.getByRole('button', { name: 'task created 3333' }).click()
+      await page.getByText('1 to 100 of 3,333').waitFor()
+      await expectInList(page, 3)
+      await scrollTo(page, 3_333)
+      await expectInList(page, 9_999)
+      await scrollTo(page, 2_000)
+      await expectInList(page, 6_000)
+      expect(await eventRow(page, 6_000).getByRole('cell').nth(3).textContent()).toBe('30 ms')
+      expect(await eventRow(page, 6_001).count()).toBe(0)
+      await page.getByLabel('Kind of event').fill('nothing like it')
+      await page.getByRole('img', { name: /events over time/ }).waitFor({ state: 'detached' })
+      expect(await page.getByRole('row').count()).toBe(1)
+    })
+  })
+
+  it('adds the events of a running query to its list, its counts and its slider', async () => {
+    let count = 150
+    let report: () => void = () => undefined
+    const api = express.Router()
+    api.get('/v1/events', (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.flushHeaders()
+      report = () => response.write('data: {}\n\n')
+    })
+    api.use(
+      runningQuery(
+        () => count,
+        () => ({}),
+        () => 'quipu.query.progressed.v1',
+      ).api,
+    )
+    await browser.withPage('/ui/query/q?tab=events', api, async (page) => {
+      await page.getByText('Now: 150 events').waitFor()
+      await page.getByText('● live').waitFor()
+      await scrollTo(page, 150)
+      await expectInList(page, 150)
+      count = 260
+      report()
+      await page.getByText('Now: 260 events').waitFor()
+      await page.getByRole('button', { name: 'query progressed 260' }).waitFor()
+      await eventRow(page, 200).waitFor()
+      await scrollTo(page, 260)
+      await expectInList(page, 260)
+    })
+  })
+
+  it('names the event of the past that the slider shows', async () => {
+    const api = apiOf(
+      () => JOINED,
+      5_000,
+      (sequence) => (sequence === 4_999 ? 'quipu.task.created.v1' : undefined),
+    )
+    await browser.withPage('/ui/query/q', api, async (page) => {
+      await page.getByText('Now: 5000 events').waitFor()
+      await page.getByText('· query failed ·').waitFor()
+      await page.getByRole('slider').press('ArrowLeft')
+      await page.getByText('As of event 4999 of 5000').waitFor()
+      await page.getByText('· task created ·').waitFor()
+      expect(await page.getByRole('slider').getAttribute('aria-valuetext')).toBe('event 4999 of 5000, task created')
+    })
+  })
+
   it('draws a thousand stages, and lists their operators in pages', async () => {
     const stages = thousandStages()
     await browser.withPage(
@@ -247,9 +352,52 @@ const JOINED: Partial<QueryInfo> = {
   ]),
 }
 
-function apiOf(body: (asOf: string | undefined) => Partial<QueryInfo>, events = 3): Router {
-  const { api } = runningQuery(events, body)
-  return api
+function apiOf(
+  body: (asOf: string | undefined) => Partial<QueryInfo>,
+  events = 3,
+  typeOf?: (sequence: number) => string | undefined,
+): Router {
+  return runningQuery(() => events, body, typeOf).api
+}
+
+function eventRow(page: Page, sequence: number) {
+  return page.getByRole('row').filter({ has: page.getByRole('button', { name: String(sequence), exact: true }) })
+}
+
+/** Scrolls the list of events, so that a row is the first one below its head. @param row from 1 */
+async function scrollTo(page: Page, row: number): Promise<void> {
+  await page.locator('.tall tbody:not([aria-hidden]) tr').first().waitFor()
+  await page.evaluate(`{
+    const list = document.querySelector('.tall')
+    list.scrollTop = ${row - 1} * list.querySelector('tbody:not([aria-hidden]) tr').getBoundingClientRect().height
+  }`)
+}
+
+async function expectInList(page: Page, sequence: number): Promise<void> {
+  await eventRow(page, sequence).waitFor()
+  const list = (await page.locator('.tall').boundingBox())!
+  const row = (await eventRow(page, sequence).boundingBox())!
+  expect(row.y, `event ${sequence}`).toBeGreaterThanOrEqual(list.y)
+  expect(row.y + row.height, `event ${sequence}`).toBeLessThanOrEqual(list.y + list.height + 1)
+}
+
+/** The number of events in the memory of the page, after a collection of garbage. */
+async function heldEvents(page: Page): Promise<number> {
+  const cdp = await page.context().newCDPSession(page)
+  try {
+    const all = await cdp.send('Runtime.evaluate', { expression: 'Object.prototype' })
+    const { objects } = await cdp.send('Runtime.queryObjects', { prototypeObjectId: all.result.objectId! })
+    const { result } = await cdp.send('Runtime.callFunctionOn', {
+      objectId: objects.objectId!,
+      functionDeclaration: `function () {
+        return this.filter((one) => ['type', 'time', 'sequence'].every((name) => Object.hasOwn(one, name))).length
+      }`,
+      returnByValue: true,
+    })
+    return Number(result.value)
+  } finally {
+    await cdp.detach()
+  }
 }
 
 /** A plan of a thousand stages: each tenth stage reads the ten before it. */
@@ -270,10 +418,12 @@ function thousandStages(): StageInfo {
  * A running query whose elapsed time grows with each request.
  * @param events the number of its events
  * @param body of the query, by the parameter asOf
+ * @param typeOf the type of an event; undefined: a progress, or a failure at the end
  */
 function runningQuery(
-  events: number,
+  events: () => number,
   body: (asOf: string | undefined) => Partial<QueryInfo> = () => ({ query: 'SELECT the_text' }),
+  typeOf: (sequence: number) => string | undefined = () => undefined,
 ): { readonly api: Router; readonly requests: () => number } {
   const api = express.Router()
   let requests = 0
@@ -286,8 +436,14 @@ function runningQuery(
   api.get('/v1/query/q/events', (request, response) => {
     const { after, limit } = request.query
     const from = Number(after ?? 0)
-    const length = Math.max(0, Math.min(Number(limit), events - from))
-    response.json(Array.from({ length }, (_, index) => eventBody(from + index + 1, from + index + 1 === events)))
+    const length = Math.max(0, Math.min(Number(limit), events() - from))
+    response.json(
+      Array.from({ length }, (_, index) => {
+        const sequence = from + index + 1
+        const type = typeOf(sequence)
+        return { ...eventBody(sequence, sequence === events()), ...(type !== undefined && { type }) }
+      }),
+    )
   })
   return { api, requests: () => requests }
 }

@@ -2,7 +2,7 @@ import { Tabs } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { useSearchParams } from 'wouter'
 import type { QueryInfo } from '../../../src/protocol/info/schemas/query.ts'
-import type { QueryEvent } from '../../api/query-events.ts'
+import type { EventHead, EventSummary } from '../../api/event-summary.ts'
 import { EventList } from './events/event-list.tsx'
 import { Graphs } from './graphs/graphs.tsx'
 import { LineageTables } from './lineage.tsx'
@@ -17,7 +17,9 @@ import { Phases } from './time/phases.tsx'
 
 interface QueryTabsProps {
   readonly query: QueryInfo
-  readonly events: readonly QueryEvent[]
+  readonly summary: EventSummary
+  /** The event that the page shows; undefined while it is being read. */
+  readonly event: EventHead | undefined
   readonly asOf: number | undefined
   readonly onTravel: (sequence: number) => void
 }
@@ -45,16 +47,15 @@ const TABS: readonly [Tab, ...Tab[]] = [
   {
     id: 'tasks',
     title: 'Tasks',
-    content: ({ query, events, asOf }) => <Tasks root={query.outputStage} now={momentOf(query, events, asOf)} />,
+    content: ({ query, event, asOf }) => (
+      <Tasks root={query.outputStage} now={momentOf(query, asOf === undefined ? undefined : event)} />
+    ),
   },
   {
     id: 'splits',
     title: 'Splits',
-    content: ({ query, events, asOf }) => (
-      <Splits
-        queryId={query.queryId}
-        events={asOf === undefined ? events : events.filter(({ sequence }) => sequence <= asOf)}
-      />
+    content: ({ query, summary, asOf }) => (
+      <Splits queryId={query.queryId} plan={summary.plans.findLast((plan) => asOf === undefined || plan <= asOf)} />
     ),
   },
   { id: 'lineage', title: 'Lineage', content: ({ query }) => <LineageTables query={query} /> },
@@ -63,8 +64,8 @@ const TABS: readonly [Tab, ...Tab[]] = [
   {
     id: 'events',
     title: 'Events',
-    content: ({ query, events, asOf, onTravel }) => (
-      <EventList queryId={query.queryId} events={events} asOf={asOf} onTravel={onTravel} />
+    content: ({ query, summary, asOf, onTravel }) => (
+      <EventList queryId={query.queryId} summary={summary} asOf={asOf} onTravel={onTravel} />
     ),
   },
 ]
@@ -94,9 +95,8 @@ export function QueryTabs(props: QueryTabsProps) {
   )
 }
 
-/** The moment that the page shows, milliseconds since the epoch. */
-function momentOf(query: QueryInfo, events: readonly QueryEvent[], asOf: number | undefined): number {
-  const event = asOf === undefined ? undefined : events.find(({ sequence }) => sequence === asOf)
+/** The moment that the page shows, milliseconds since the epoch. @param event of the past; undefined: now */
+function momentOf(query: QueryInfo, event: EventHead | undefined): number {
   const moment = event?.time ?? query.queryStats.endTime
   return moment === undefined ? Date.now() : Date.parse(moment)
 }

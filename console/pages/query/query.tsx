@@ -2,8 +2,9 @@ import { Alert, Group, Title } from '@mantine/core'
 import { useSearchParams } from 'wouter'
 import { useFollowedEvents } from '../../api/follow-events.ts'
 import { isOver, useQueryInfo } from '../../api/queries.ts'
-import { useQueryEvents } from '../../api/query-events.ts'
 import { RequestRefused } from '../../api/request.ts'
+import { NO_EVENTS } from '../../api/event-summary.ts'
+import { useEvent, useEventSummary } from '../../api/query-events.ts'
 import { LiveMark } from '../../parts/live-mark.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { StateBadge } from '../../parts/state-badge.tsx'
@@ -11,7 +12,6 @@ import { usePageTitle } from '../../shell/use-page-title.ts'
 import { Downloads } from './downloads.tsx'
 import { EndActions } from './end-actions.tsx'
 import { EndedBy } from './ended-by.tsx'
-import { isEndOfQuery } from './events/event-name.ts'
 import { QueryTabs } from './query-tabs.tsx'
 import { TimeSlider } from './time/time-slider.tsx'
 
@@ -21,10 +21,13 @@ export function QueryPage({ queryId }: { readonly queryId: string }) {
   const [search, setSearch] = useSearchParams()
   const asOf = sequenceOf(search.get('asOf'))
   const { data: query, error } = useQueryInfo(queryId, asOf)
-  const { data: events = [] } = useQueryEvents(queryId)
-  const over = isOver(query) || isEndOfQuery(events.at(-1))
-  // The server has no feed for a query that it refuses to show.
-  const feed = over || error instanceof RequestRefused ? undefined : `/v1/events?query=${encodeURIComponent(queryId)}`
+  const { data: summary = NO_EVENTS } = useEventSummary(queryId)
+  const { data: eventOfPast } = useEvent(queryId, asOf)
+  const event = asOf === undefined ? summary.last : (eventOfPast ?? undefined)
+  const over = isOver(query) || summary.hasEnd
+  // The figures may be final before the last events are here. The server has no feed for a query that it refuses to show.
+  const hasFeed = !summary.hasEnd && !(error instanceof RequestRefused)
+  const feed = hasFeed ? `/v1/events?query=${encodeURIComponent(queryId)}` : undefined
   const connected = useFollowedEvents(feed, ['query', queryId])
   const travel = (sequence: number | undefined) => {
     const next = new URLSearchParams(search)
@@ -47,7 +50,9 @@ export function QueryPage({ queryId }: { readonly queryId: string }) {
           </>
         ) : null}
       </Group>
-      {query || events.length > 0 ? <TimeSlider events={events} asOf={asOf} onTravel={travel} /> : null}
+      {query || summary.last ? (
+        <TimeSlider last={summary.last?.sequence ?? 1} event={event} asOf={asOf} onTravel={travel} />
+      ) : null}
       {error ? <Problem error={error} /> : null}
       {query || error ? null : <p>The query is being read.</p>}
       {query?.errorCode ? (
@@ -56,7 +61,7 @@ export function QueryPage({ queryId }: { readonly queryId: string }) {
           <EndedBy by={query.endedBy} />
         </Alert>
       ) : null}
-      {query ? <QueryTabs query={query} events={events} asOf={asOf} onTravel={travel} /> : null}
+      {query ? <QueryTabs query={query} summary={summary} event={event} asOf={asOf} onTravel={travel} /> : null}
     </>
   )
 }

@@ -1,4 +1,4 @@
-import { useEventData } from '../../../api/query-events.ts'
+import { useEvent } from '../../../api/query-events.ts'
 import { Disclosure } from '../../../parts/disclosure.tsx'
 import { JsonText } from '../../../parts/json-text.tsx'
 import { Problem } from '../../../parts/problem.tsx'
@@ -9,6 +9,6 @@ export function EventData(event: { readonly queryId: string; readonly sequence: 
 }
 
 function OpenedData({ queryId, sequence }: { readonly queryId: string; readonly sequence: number }) {
-  const { data, error } = useEventData(queryId, sequence)
-  return error ? <Problem error={error} /> : <JsonText value={data} />
+  const { data, error } = useEvent(queryId, sequence)
+  return error ? <Problem error={error} /> : <JsonText value={data?.data} />
 }

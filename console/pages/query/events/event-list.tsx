@@ -1,125 +1,106 @@
-import { Anchor, Button, Group, Table, TextInput } from '@mantine/core'
-import { useMemo, useState } from 'react'
-import type { QueryEvent } from '../../../api/query-events.ts'
-import { Instant } from '../../../parts/instant.tsx'
-import { Pager } from '../../../parts/pager.tsx'
-import { ScrolledTable } from '../../../parts/scrolled-table.tsx'
-import { Section } from '../../../parts/section.tsx'
-import { shownDuration } from '../../../parts/units.ts'
-import { EventData } from './event-data.tsx'
-import { eventName } from './event-name.ts'
-import { EventTrack } from './event-track.tsx'
+import { Button, Group, Table, Text, TextInput } from '@mantine/core'
+import { useCallback, useState } from 'react'
+import { countKinds } from '../../../api/event-summary.ts'
 import { Explained } from '../../../parts/explained.tsx'
 import { EXPLANATIONS } from '../../../parts/explanations.ts'
+import { ScrolledTable } from '../../../parts/scrolled-table.tsx'
+import { Section } from '../../../parts/section.tsx'
+import { shownCount } from '../../../parts/units.ts'
+import { eventName } from './event-name.ts'
+import { COLUMNS, EmptyRows, EventRows, type EventRowsProps } from './event-rows.tsx'
+import { EventTrack } from './event-track.tsx'
 
-const PAGE = 100
-
-interface EventListProps {
-  readonly queryId: string
-  readonly events: readonly QueryEvent[]
-  readonly asOf: number | undefined
-  readonly onTravel: (sequence: number) => void
-}
+type Travel = Pick<EventRowsProps, 'queryId' | 'summary' | 'asOf' | 'onTravel'>
 
 /** The events of a query's stream as a timeline; those after `asOf` are faded. */
-export function EventList({ queryId, events, asOf, onTravel }: EventListProps) {
-  const [search, setSearch] = useState('')
-  const [page, setPage] = useState(0)
-  const found = useMemo(
-    () => events.filter((event) => eventName(event).includes(search.toLowerCase())),
-    [events, search],
-  )
-  const shown = found.slice(page * PAGE, (page + 1) * PAGE)
+export function EventList(props: Travel) {
+  const { summary, asOf } = props
+  const [text, setText] = useState('')
+  const search = text.toLowerCase()
+  const counts = [...countKinds(summary)].sort(([, a], [, b]) => b - a)
+  const found = counts.filter(([kind]) => eventName(kind).includes(search))
+  const kinds = found.map(([kind]) => kind)
   return (
     <Section title="Events">
       <Group align="end" my="xs">
         <TextInput
           label="Kind of event"
           type="search"
-          value={search}
-          onChange={(event) => {
-            setSearch(event.currentTarget.value)
-            setPage(0)
-          }}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
         />
-        <Kinds events={events} onChoose={setSearch} />
+        <Group gap={4} data-explains>
+          <Explained by={EXPLANATIONS.kinds}>Kinds</Explained>
+          {counts.map(([kind, count]) => (
+            <Button key={kind} size="compact-xs" variant="default" onClick={() => setText(eventName(kind))}>
+              {eventName(kind)} {count}
+            </Button>
+          ))}
+        </Group>
       </Group>
-      <EventTrack events={found} asOf={asOf} />
-      <Pager page={page} pageSize={PAGE} rows={found.length} onPage={setPage} />
-      <ScrolledTable label="Events">
-        <Table aria-label="Events">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>
-                <Explained by={EXPLANATIONS.sequence}>Sequence</Explained>
-              </Table.Th>
-              <Table.Th>Event</Table.Th>
-              <Table.Th>Time</Table.Th>
-              <Table.Th>
-                <Explained by={EXPLANATIONS.after}>After</Explained>
-              </Table.Th>
-              <Table.Th>Data</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {shown.map((event, index) => (
-              <Table.Tr
-                key={event.sequence}
-                className={asOf !== undefined && event.sequence > asOf ? 'future' : undefined}
-              >
-                <Table.Td>
-                  <Anchor
-                    component="button"
-                    type="button"
-                    size="sm"
-                    title="Show the query as of this event"
-                    onClick={() => onTravel(event.sequence)}
-                  >
-                    {event.sequence}
-                  </Anchor>
-                </Table.Td>
-                <Table.Td>{eventName(event)}</Table.Td>
-                <Table.Td>
-                  <Instant iso={event.time} />
-                </Table.Td>
-                <Table.Td>{elapsedSince(found[page * PAGE + index - 1], event)}</Table.Td>
-                <Table.Td>
-                  <EventData queryId={queryId} sequence={event.sequence} />
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </ScrolledTable>
+      <EventTrack summary={summary} kinds={kinds} asOf={asOf} />
+      <ScrolledEvents
+        key={search}
+        {...props}
+        search={search}
+        kinds={kinds}
+        all={found.reduce((sum, [, count]) => sum + count, 0)}
+      />
     </Section>
   )
 }
 
-/** A button for each kind of event, with its number; the most frequent first. */
-function Kinds({
-  events,
-  onChoose,
-}: {
-  readonly events: readonly QueryEvent[]
-  readonly onChoose: (name: string) => void
-}) {
-  const kinds = useMemo(() => {
-    const counts = new Map<string, number>()
-    for (const event of events) counts.set(eventName(event), (counts.get(eventName(event)) ?? 0) + 1)
-    return [...counts].sort(([, a], [, b]) => b - a)
-  }, [events])
-  return (
-    <Group gap={4} data-explains>
-      <Explained by={EXPLANATIONS.kinds}>Kinds</Explained>
-      {kinds.map(([name, count]) => (
-        <Button key={name} size="compact-xs" variant="default" onClick={() => onChoose(name)}>
-          {name} {count}
-        </Button>
-      ))}
-    </Group>
-  )
-}
+/** Rows that are read together. Two such windows are in the list, one where it begins and ends. */
+const WINDOW = 100
+/** The next window replaces the one above when so many of its rows have left the list at the top. */
+const ABOVE = 20
 
-function elapsedSince(before: QueryEvent | undefined, { time }: QueryEvent): string {
-  return before ? shownDuration(Math.max(0, Date.parse(time) - Date.parse(before.time)) * 1e6) : ''
+/** A list of events that reads the rows that are seen. @param all the number of all rows */
+function ScrolledEvents({
+  all,
+  ...props
+}: Travel & Pick<EventRowsProps, 'search' | 'kinds'> & { readonly all: number }) {
+  const [first, setFirst] = useState(-1)
+  // Until a row is measured.
+  const [rowHeight, setRowHeight] = useState(37)
+  const measure = useCallback((row: HTMLElement | null) => {
+    if (row) setRowHeight(row.getBoundingClientRect().height)
+  }, [])
+  const windows = [first, first + 1].map((at) => at * WINDOW).filter((from) => from >= 0 && from < all)
+  const [begin = 0] = windows
+  const end = Math.min(begin + windows.length * WINDOW, all)
+  return (
+    <>
+      {all > WINDOW ? (
+        <Text size="sm" my="xs">
+          <Explained by={EXPLANATIONS.shownRows}>
+            {shownCount(begin + 1)} to {shownCount(end)} of {shownCount(all)}
+          </Explained>
+        </Text>
+      ) : null}
+      <ScrolledTable label="Events" onScroll={(pixels) => setFirst(Math.floor((pixels / rowHeight - ABOVE) / WINDOW))}>
+        <Table stickyHeader aria-label="Events" aria-rowcount={all + 1}>
+          <Table.Thead>
+            <Table.Tr>
+              {COLUMNS.map(({ title, explanation }) => (
+                <Table.Th key={title}>{explanation ? <Explained by={explanation}>{title}</Explained> : title}</Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <EmptyRows height={begin * rowHeight} />
+          {windows.map((from) => (
+            <EventRows
+              key={from}
+              {...props}
+              from={from}
+              count={Math.min(WINDOW, all - from)}
+              rowHeight={rowHeight}
+              firstRow={measure}
+            />
+          ))}
+          <EmptyRows height={(all - end) * rowHeight} />
+        </Table>
+      </ScrolledTable>
+    </>
+  )
 }

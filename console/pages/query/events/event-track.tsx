@@ -1,47 +1,39 @@
-import type { QueryEvent } from '../../../api/query-events.ts'
+import { countIn, type EventSummary } from '../../../api/event-summary.ts'
 import classes from './event-track.module.css'
 
-/** Columns of the track. Several events may share one. */
-const COLUMNS = 200
-
-/** When events happened, between the first and the last: a bar's height is the number of events in its part of the time. */
+/** When events of some kinds happened, between the first and the last event: a bar's height is the number of events in its part of the time. */
 export function EventTrack({
-  events,
+  summary: { parts },
+  kinds,
   asOf,
 }: {
-  readonly events: readonly QueryEvent[]
+  readonly summary: EventSummary
+  readonly kinds: readonly string[]
   readonly asOf: number | undefined
 }) {
-  const [first, last] = [events[0], events.at(-1)]
-  if (!first || !last || first === last) return null
-  const begin = Date.parse(first.time)
-  const length = Math.max(1, Date.parse(last.time) - begin)
-  const counts = new Map<number, { count: number; future: boolean }>()
-  for (const { time, sequence } of events) {
-    const column = Math.min(COLUMNS - 1, Math.floor((COLUMNS * (Date.parse(time) - begin)) / length))
-    const bar = counts.get(column) ?? { count: 0, future: asOf !== undefined && sequence > asOf }
-    bar.count++
-    counts.set(column, bar)
-  }
-  const most = Math.max(...[...counts.values()].map(({ count }) => count))
+  const bars = parts.map((part) => ({ ...part, count: countIn(part, kinds) })).filter(({ count }) => count > 0)
+  const all = bars.reduce((sum, { count }) => sum + count, 0)
+  if (all < 2) return null
+  const columns = (parts.at(-1)?.index ?? 0) + 1
+  const most = bars.reduce((high, { count }) => Math.max(high, count), 0)
   return (
     <svg
       className={classes.track}
-      viewBox={`0 0 ${COLUMNS} 20`}
+      viewBox={`0 0 ${columns} 20`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={`${events.length} events over time`}
+      aria-label={`${all} events over time`}
     >
-      {[...counts].map(([column, { count, future }]) => {
+      {bars.map(({ index, first, count }) => {
         const height = 2 + (18 * count) / most
         return (
           <rect
-            key={column}
-            x={column}
+            key={index}
+            x={index}
             y={20 - height}
             width={0.8}
             height={height}
-            className={future ? classes.future : classes.past}
+            className={asOf !== undefined && first > asOf ? classes.future : classes.past}
           />
         )
       })}

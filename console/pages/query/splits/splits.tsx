@@ -1,11 +1,10 @@
 import { useMemo } from 'react'
-import { useEventData, type QueryEvent } from '../../../api/query-events.ts'
+import { useEvent } from '../../../api/query-events.ts'
 import type { Column } from '../../../parts/data-table.tsx'
 import { EXPLANATIONS } from '../../../parts/explanations.ts'
 import { bytesColumn, countColumn } from '../../../parts/figure-columns.tsx'
 import { Problem } from '../../../parts/problem.tsx'
 import { TableSection } from '../../../parts/table-section.tsx'
-import { isPlan } from '../events/event-name.ts'
 import { plannedSplits, type PlannedSplit } from './planned-splits.ts'
 
 const columns: readonly Column<PlannedSplit>[] = [
@@ -16,19 +15,18 @@ const columns: readonly Column<PlannedSplit>[] = [
   bytesColumn({ id: 'bytes', title: 'Bytes', explanation: EXPLANATIONS.splitBytes, of: ({ bytes }) => bytes }),
 ]
 
-/** The splits of the plan: the parts of tables that the stages read. */
-export function Splits({ queryId, events }: { readonly queryId: string; readonly events: readonly QueryEvent[] }) {
-  const plan = events.findLast(isPlan)
-  return plan ? (
-    <SplitsOf queryId={queryId} sequence={plan.sequence} />
-  ) : (
-    <p>No splits: the query is not planned yet, or failed before its plan.</p>
-  )
+/**
+ * The splits of the plan: the parts of tables that the stages read.
+ * @param plan sequence of the event with the plan; undefined: there is none yet
+ */
+export function Splits({ queryId, plan }: { readonly queryId: string; readonly plan: number | undefined }) {
+  if (plan === undefined) return <p>No splits: the query is not planned yet, or failed before its plan.</p>
+  return <SplitsOf queryId={queryId} sequence={plan} />
 }
 
 function SplitsOf({ queryId, sequence }: { readonly queryId: string; readonly sequence: number }) {
-  const { data, error } = useEventData(queryId, sequence)
-  const splits = useMemo(() => plannedSplits(data), [data])
+  const { data, error } = useEvent(queryId, sequence)
+  const splits = useMemo(() => plannedSplits(data?.data), [data])
   if (error) return <Problem error={error} />
   if (data === undefined) return <p>The plan is being read.</p>
   return (

@@ -1,23 +1,26 @@
 import { Button, Group, Slider, Text } from '@mantine/core'
-import type { QueryEvent } from '../../../api/query-events.ts'
-import { Instant } from '../../../parts/instant.tsx'
-import { eventName } from '../events/event-name.ts'
+import { kindOf, type EventHead } from '../../../api/event-summary.ts'
 import { Explained } from '../../../parts/explained.tsx'
 import { EXPLANATIONS } from '../../../parts/explanations.ts'
+import { Instant } from '../../../parts/instant.tsx'
+import { eventName } from '../events/event-name.ts'
 
 /** Chooses the event as of which the page shows the query; `Now` follows the query again. */
 export function TimeSlider({
-  events,
+  last,
+  event,
   asOf,
   onTravel,
 }: {
-  readonly events: readonly QueryEvent[]
+  /** Sequence of the last event. */
+  readonly last: number
+  /** The event at `asOf`, or the last one; undefined while it is being read. */
+  readonly event: EventHead | undefined
   readonly asOf: number | undefined
   readonly onTravel: (sequence: number | undefined) => void
 }) {
-  const last = events.at(-1)?.sequence ?? 1
   const at = asOf ?? last
-  const shown = events.find(({ sequence }) => sequence === at)
+  const name = event && eventName(kindOf(event))
   return (
     <Group my="sm">
       <Slider
@@ -27,17 +30,17 @@ export function TimeSlider({
         value={at}
         onChange={onTravel}
         thumbLabel="As of event"
-        thumbValueText={`event ${at} of ${last}${shown ? `, ${eventName(shown)}` : ''}`}
+        thumbValueText={`event ${at} of ${last}${name === undefined ? '' : `, ${name}`}`}
         label={(value) => `event ${value}`}
       />
       <Text size="sm" w="20rem">
         <Explained by={EXPLANATIONS.asOf}>
           {asOf === undefined ? `Now: ${last} events` : `As of event ${at} of ${last}`}
         </Explained>
-        {shown ? (
+        {event ? (
           <>
             {' · '}
-            {eventName(shown)} · <Instant iso={shown.time} />
+            {name} · <Instant iso={event.time} />
           </>
         ) : null}
       </Text>
