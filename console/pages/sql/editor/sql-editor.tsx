@@ -6,7 +6,6 @@ import {
   completionKeymap,
 } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
-import { sql } from '@codemirror/lang-sql'
 import { EditorState } from '@codemirror/state'
 import { EditorView, keymap, lineNumbers } from '@codemirror/view'
 import { useEffect, useRef } from 'react'
@@ -71,7 +70,7 @@ function stateOf(props: () => SqlEditorProps): EditorState {
       history(),
       closeBrackets(),
       EditorView.lineWrapping,
-      sql({ dialect: trinoDialect }),
+      trinoDialect.extension,
       autocompletion({ override: [completeNames(metadata, () => props().session)] }),
       keymap.of([
         { key: 'Mod-Enter', run, preventDefault: true },
