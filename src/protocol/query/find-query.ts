@@ -49,6 +49,8 @@ export interface QueryFinder {
    * @throws HttpProblem 404 when the whole log, up to now, knows no such query; 403; 503 when that cannot be known
    */
   find(request: Request, queryId: QueryId, asOf?: AsOf): Promise<LiveQueryView & { readonly incomplete?: boolean }>
+  /** Requires that the caller may see a query, without a fold of its stream. @throws HttpProblem as `find` */
+  requireVisible(request: Request, queryId: QueryId): Promise<void>
 }
 
 export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
@@ -82,6 +84,15 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
     })
   }
 
+  /** The query after its first event, which says whose it is. */
+  async function begun(queryId: QueryId): Promise<StoredView | undefined> {
+    return ask(async () => {
+      const events = await deps.stored.page(queryId, 0, 1)
+      refuseForgotten(events)
+      return storedView(events)
+    })
+  }
+
   /** @throws HttpProblem 503: without the newest events, the past may look different from what it was */
   async function foundAsOf(queryId: QueryId, asOf: AsOf): Promise<StoredView | undefined> {
     if (await projection.barrier(deps.ownWritesWaitMs)) return ask(() => readAsOf(deps.stored, queryId, asOf))
@@ -109,13 +120,23 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
     const found = asOf
       ? await foundAsOf(queryId, asOf)
       : await look('query', async () => live.get(queryId) ?? (await ended(queryId)))
+    return permitted(identity, queryId, found)
+  }
+
+  async function requireVisible(request: Request, queryId: QueryId): Promise<void> {
+    const identity = deps.identify(request)
+    permitted(identity, queryId, await look('query', async () => live.get(queryId) ?? (await begun(queryId))))
+  }
+
+  /** @throws HttpProblem 404, 403 */
+  function permitted<T extends LiveQueryView>(identity: Identity, queryId: QueryId, found: T | undefined): T {
     if (!found) throw new HttpProblem(404, 'Query not found')
     if (!deps.authorize(identity, { action: 'view', query: found.query.created.session, queryId }))
       throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
     return found
   }
 
-  return { ask, staleness, look, find }
+  return { ask, staleness, look, find, requireVisible }
 }
 
 async function toArray<T>(items: AsyncIterable<T>): Promise<T[]> {

@@ -160,14 +160,15 @@ class QueryReads {
     const { projection, stored, ownWritesWaitMs, identify, authorize } = this.#deps
     const { after, limit: most } = parse(eventsParameters, request)
     const passed = await projection.barrier(ownWritesWaitMs)
-    const { query } = await this.#finder.find(request, idOf(request))
-    const events = await this.#finder.ask(() => stored.page(query.queryId, after, most + 1))
+    const queryId = idOf(request)
+    await this.#finder.requireVisible(request, queryId)
+    const events = await this.#finder.ask(() => stored.page(queryId, after, most + 1))
     const page = events.slice(0, most)
     const source = `/quipu/${this.#deps.logId()}`
     const seesEnder = enderSeenBy(identify(request), authorize)
     const base = this.#deps.baseUri(request)
     const last = events.length > most ? page.at(-1) : undefined
-    const next = `<${base}/v1/query/${query.queryId}/events?after=${last?.sequence}&limit=${most}>; rel="next"`
+    const next = `<${base}/v1/query/${queryId}/events?after=${last?.sequence}&limit=${most}>; rel="next"`
     sendJson(
       response,
       page.map((event) => shownCloudEvent(event, source, seesEnder)),

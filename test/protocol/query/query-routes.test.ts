@@ -642,6 +642,30 @@ describe('GET /v1/query/{queryId}/events', () => {
     expect(rest.headers.get('link')).toBeNull()
     expect((await get(`/v1/query/${testQueryId(51)}/events`)).status).toBe(404)
   })
+
+  it('reads the events of the page and the first one, not the whole stream', async () => {
+    const stored = storedIn((text, values) => bed.query(text, [...values]))
+    const pages: (readonly number[])[] = []
+    await start({
+      stored: {
+        ...stored,
+        page(stream, after, limit, until) {
+          pages.push([after, limit])
+          return stored.page(stream, after, limit, until)
+        },
+        stream: () => {
+          throw new Error('reads the whole stream')
+        },
+      },
+    })
+    const queryId = await storedNow(52)
+    const page = await get(`/v1/query/${queryId}/events?after=3&limit=2`)
+    expect(page.body.map((event: Json) => event.sequence)).toEqual([4, 5])
+    expect(pages).toEqual([
+      [0, 1],
+      [3, 3],
+    ])
+  })
 })
 
 describe('DELETE /v1/query/{queryId}', () => {
