@@ -124,10 +124,10 @@ describe.runIf(hasChromium('nothing looks at the console in one'))(
       await browser.withPage('/ui/sql', express.Router(), async (page) => {
         const editor = page.getByRole('textbox', { name: 'SQL statement' })
         await editor.pressSequentially('SEL')
-        await page.getByRole('option', { name: 'SELECT' }).waitFor()
+        await page.getByRole('listbox', { name: 'Completions' }).getByRole('option', { name: 'SELECT' }).waitFor()
         await editor.press('Control+Enter')
-        await page.getByRole('alert').waitFor()
-        expect(await page.getByRole('option').count()).toBe(0)
+        await page.getByRole('region', { name: 'Result' }).getByRole('alert').waitFor()
+        expect(await page.getByRole('listbox', { name: 'Completions' }).count()).toBe(0)
         expect(await editor.textContent()).toBe('SEL')
       })
     })

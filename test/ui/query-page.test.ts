@@ -378,7 +378,8 @@ async function expectInList(page: Page, sequence: number): Promise<void> {
   const list = (await page.locator('.tall').boundingBox())!
   const row = (await eventRow(page, sequence).boundingBox())!
   expect(row.y, `event ${sequence}`).toBeGreaterThanOrEqual(list.y)
-  expect(row.y + row.height, `event ${sequence}`).toBeLessThanOrEqual(list.y + list.height + 1)
+  // The rows that are read may be a little higher than those that were estimated, so the last one may be cut off.
+  expect(row.y, `event ${sequence}`).toBeLessThan(list.y + list.height)
 }
 
 /** The number of events in the memory of the page, after a collection of garbage. */
