@@ -51,15 +51,15 @@ function ageOf(flag: string | boolean | undefined): number {
   return age
 }
 
-async function archive(parts: CommandDeps, age: number, by: string): Promise<ArchivedLog> {
-  const { config, databaseUrl } = parts
-  await parts.migrated()
-  const log = await parts.log()
-  const { store } = await parts.records({ withKeys: true })
+async function archive(deps: CommandDeps, age: number, by: string): Promise<ArchivedLog> {
+  const { config, databaseUrl } = deps
+  await deps.migrated()
+  const log = await deps.log()
+  const { store } = await deps.records({ withKeys: true })
   const { dropper } = store
   if (!dropper)
     throw new ExitError(exitCodes.configuration, 'This event log cannot delete records, so they cannot be archived')
-  const follower = parts.follower(log)
+  const follower = deps.follower(log)
   return withWriter(
     { log, config, databaseUrl },
     {
@@ -82,7 +82,7 @@ async function archive(parts: CommandDeps, age: number, by: string): Promise<Arc
             store,
             dropper,
             archive: archivesOf(config)(logId),
-            query: await parts.readModels(),
+            query: await deps.readModels(),
             key: loadAnchorKey(anchorPaths(config).key).public,
             by,
           },

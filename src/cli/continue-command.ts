@@ -61,22 +61,22 @@ export async function continueCommand(
   }
 }
 
-async function close(parts: CommandDeps, config: Config): Promise<PeriodManifest> {
-  await parts.migrated()
-  const log = await parts.log()
-  const { store } = await parts.records()
+async function close(deps: CommandDeps, config: Config): Promise<PeriodManifest> {
+  await deps.migrated()
+  const log = await deps.log()
+  const { store } = await deps.records()
   const { logId } = await log.tip()
   if (logId === '') throw new ExitError(exitCodes.configuration, 'Postgres holds no event log to continue')
   const archive = archivesOf(config)(logId)
-  const query = await parts.readModels()
+  const query = await deps.readModels()
   const key = loadAnchorKey(anchorPaths(config).key)
   const { at } = await log.tip()
   const archived = (await archive.reread()).at(-1)
   // A further claim would write after the end of the archived log.
   if (archived?.to.every(({ offset }, partition) => BigInt(offset) === at[partition]?.offset)) return archived
-  const follower = parts.follower(log)
+  const follower = deps.follower(log)
   return withWriter(
-    { log, config, databaseUrl: parts.databaseUrl },
+    { log, config, databaseUrl: deps.databaseUrl },
     {
       ask: () =>
         Promise.reject(new ExitError(exitCodes.configuration, 'A coordinator writes the event log: stop it first')),

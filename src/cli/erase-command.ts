@@ -83,7 +83,7 @@ export async function eraseCommand(argv: readonly string[]): Promise<number> {
     const secret = loadClusterSecret(config.dataDir, config.sharedSecret)
     const erasing = openErasing({ config, secret, connection: parts.database, log })
     try {
-      return await runErase({ parts, log, erasing, flags })
+      return await runErase({ deps: parts, log, erasing, flags })
     } finally {
       await erasing.close()
     }
@@ -91,7 +91,7 @@ export async function eraseCommand(argv: readonly string[]): Promise<number> {
 }
 
 interface Opened {
-  readonly parts: CommandDeps
+  readonly deps: CommandDeps
   readonly log: EventLog
   readonly erasing: Erasing
   readonly flags: Flags
@@ -120,7 +120,7 @@ async function runErase(opened: Opened): Promise<number> {
 }
 
 async function erase(opened: Opened): Promise<ErasureResult> {
-  const { parts, log, erasing, flags } = opened
+  const { deps: parts, log, erasing, flags } = opened
   const { config, databaseUrl } = parts
   // Finds a log in Kafka by its read models, and says whether an earlier erasure was recorded.
   const follower = parts.follower(log)

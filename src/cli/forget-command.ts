@@ -39,12 +39,12 @@ export async function forgetCommand(argv: readonly string[]): Promise<number> {
   return 0
 }
 
-async function forget(parts: CommandDeps, queryId: QueryId, by: string): Promise<ForgetOutcome> {
-  const { config, databaseUrl } = parts
-  await parts.migrated()
-  const log = await parts.log()
+async function forget(deps: CommandDeps, queryId: QueryId, by: string): Promise<ForgetOutcome> {
+  const { config, databaseUrl } = deps
+  await deps.migrated()
+  const log = await deps.log()
   // A log in Kafka finds streams by the read models.
-  const follower = config.kafkaBrokers.length > 0 ? parts.follower(log) : undefined
+  const follower = config.kafkaBrokers.length > 0 ? deps.follower(log) : undefined
   await follower?.reach()
   try {
     return await withWriter(

@@ -36,7 +36,7 @@ export interface CommandDeps {
  * part first.
  * @throws ExitError 69 when the log or the database fails
  */
-export async function openForCommand<T>(config: Config, work: (parts: CommandDeps) => Promise<T>): Promise<T> {
+export async function openForCommand<T>(config: Config, work: (deps: CommandDeps) => Promise<T>): Promise<T> {
   const closes: (() => Promise<void>)[] = []
   const { url: databaseUrl, close } = await openDatabase(config)
   closes.push(close)

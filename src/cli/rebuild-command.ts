@@ -40,21 +40,21 @@ export async function rebuildCommand(argv: readonly string[]): Promise<number> {
   return exitCodes.drained
 }
 
-async function rebuild(parts: CommandDeps): Promise<void> {
-  await parts.migrated()
-  const log = await parts.log()
+async function rebuild(deps: CommandDeps): Promise<void> {
+  await deps.migrated()
+  const log = await deps.log()
   const progress = process.stderr.isTTY ? showProgress : undefined
   const rebuilt = await rebuildReadModels({
     log,
-    before: await logsBefore(log, archivesOf(parts.config)),
-    database: parts.database,
+    before: await logsBefore(log, archivesOf(deps.config)),
+    database: deps.database,
     clock: systemClock,
     ...(progress && { onProgress: progress }),
   })
   const seconds = rebuilt.milliseconds / 1000
   const rate = Math.round(rebuilt.events / Math.max(seconds, 0.001))
   process.stdout.write(`Rebuilt from ${rebuilt.events} events in ${seconds.toFixed(2)} s (${rate} a second)\n`)
-  await recordRebuild(parts, rebuilt)
+  await recordRebuild(deps, rebuilt)
   if (rebuilt.deadLetters > 0) process.stdout.write(`${rebuilt.deadLetters} events could not be projected\n`)
 }
 
@@ -90,8 +90,8 @@ function queryOf(flag: string | boolean | undefined): QueryId | undefined {
   throw new ExitError(exitCodes.configuration, `--query: '${flag === true ? '' : flag}' is not a query id`)
 }
 
-async function mend(queryId: QueryId, parts: CommandDeps): Promise<void> {
-  const { database } = parts
+async function mend(queryId: QueryId, deps: CommandDeps): Promise<void> {
+  const { database } = deps
   const began = systemClock.monotonicMs()
   const { events, deadLetters } = await mendQuery(database, queryId).catch((error: Error) => {
     throw new ExitError(exitCodes.dependency, `Cannot rebuild the rows of ${queryId}: ${error.message}`)
@@ -99,7 +99,7 @@ async function mend(queryId: QueryId, parts: CommandDeps): Promise<void> {
   if (events === 0) throw new ExitError(exitCodes.configuration, `The event log has no events of query ${queryId}`)
   process.stdout.write(`Rebuilt ${queryId} from ${events} events; ${deadLetters} dead letters resolved\n`)
   const milliseconds = Math.round(systemClock.monotonicMs() - began)
-  await recordRebuild(parts, { events, milliseconds, deadLetters: 0 }, queryId)
+  await recordRebuild(deps, { events, milliseconds, deadLetters: 0 }, queryId)
 }
 
 function showProgress(done: number, total: number): void {

@@ -82,7 +82,7 @@ export interface EventLogOptions {
 export interface EventLogSeams {
   readonly fold?: Fold
   readonly createReader?: (store: RecordStore, fold?: Fold) => LogReader
-  readonly createWriter?: (parts: PartitionWriterDeps, partition: number) => PartitionWriter
+  readonly createWriter?: (deps: PartitionWriterDeps, partition: number) => PartitionWriter
 }
 
 /**

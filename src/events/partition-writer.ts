@@ -84,7 +84,7 @@ const MAX_BATCH_EVENTS = 1000
  */
 export class PartitionWriter {
   readonly partition: number
-  protected readonly parts: PartitionWriterDeps
+  protected readonly deps: PartitionWriterDeps
   /** Records at all lower offsets are folded into this. */
   protected logPosition: LogPosition = { offset: 0n, state: { epoch: 0, writer: '', number: 0, count: 0, hash: '' } }
   readonly #fold: Fold
@@ -106,10 +106,10 @@ export class PartitionWriter {
   #closed = false
   #lost: EventLogError | undefined = new Fenced('This process has not claimed the log')
 
-  constructor(parts: PartitionWriterDeps, partition: number) {
-    this.parts = parts
+  constructor(deps: PartitionWriterDeps, partition: number) {
+    this.deps = deps
     this.partition = partition
-    this.#fold = parts.fold ?? trueFold
+    this.#fold = deps.fold ?? trueFold
   }
 
   get state(): LogPosition['state'] {
@@ -125,7 +125,7 @@ export class PartitionWriter {
     await this.#idle()
     this.#heads.clear()
     this.#landed.clear()
-    const { store, reader } = this.parts
+    const { store, reader } = this.deps
     const from = start?.at[this.partition]
     this.#start = start
     this.#heads.knownFrom = from?.offset ?? 0n
@@ -147,7 +147,7 @@ export class PartitionWriter {
       const { epoch: current } = this.logPosition.state
       if (current >= epoch) throw new Fenced(`Epoch ${current} was claimed by another writer`)
       const before = this.logPosition.offset
-      const time = this.#nextTime(new Date(this.parts.now()).toISOString())
+      const time = this.#nextTime(new Date(this.deps.now()).toISOString())
       const record: OutRecord = { number: 0, stream: '', sequence: 0, time, text: textOf(time), hash: '' }
       await this.#attempt('epoch', [record], [], [])
       delay = await this.#pause(before, delay)
@@ -180,13 +180,13 @@ export class PartitionWriter {
     if (this.#lost) return caller.reject(this.#lost)
     // Only new streams are refused. Streams that have begun bound what follows, and a running query must be able to
     // record its end.
-    if (expected === 0 && this.#queuedBytes > this.parts.maxQueuedBytes)
+    if (expected === 0 && this.#queuedBytes > this.deps.maxQueuedBytes)
       return caller.reject(new LogFull('Too many events already wait for the event log'))
     const known = this.#heads.get(stream) ?? (expected === 0 && this.#isNew(stream) ? NO_EVENTS : undefined)
-    const assumedNew = !known && expected === 0 && this.parts.store.checksNewStreams
+    const assumedNew = !known && expected === 0 && this.deps.store.checksNewStreams
     if (this.#learning.has(stream) || (!known && !assumedNew))
       return this.#learnHead(stream, () => this.#begin(asked, caller), caller.reject)
-    const { limits, now, store } = this.parts
+    const { limits, now, store } = this.deps
     const head = known ?? NO_EVENTS
     let sealed: SealedAppend
     try {
@@ -209,7 +209,7 @@ export class PartitionWriter {
   #isNew(stream: string): boolean {
     const foldedWhole =
       this.#start?.at.every((logPosition) => logPosition.offset === 0n) && this.#heads.knownFrom === 0n
-    return (foldedWhole === true && this.parts.isContinued?.() !== true) || this.parts.bornIn?.(stream) === this.#epoch
+    return (foldedWhole === true && this.deps.isContinued?.() !== true) || this.deps.bornIn?.(stream) === this.#epoch
   }
 
   /**
@@ -337,11 +337,11 @@ export class PartitionWriter {
   }
 
   #headInStore(stream: string): Promise<StreamHead> {
-    const at = Array.from({ length: this.parts.limits.partitions }, (_, partition) => ({
+    const at = Array.from({ length: this.deps.limits.partitions }, (_, partition) => ({
       offset: partition === this.partition ? this.#heads.knownFrom : 0n,
       state: this.logPosition.state,
     }))
-    return this.parts.store.head(stream, { logId: this.#start?.logId ?? '', at })
+    return this.deps.store.head(stream, { logId: this.#start?.logId ?? '', at })
   }
 
   #run(): void {
@@ -364,8 +364,8 @@ export class PartitionWriter {
     } catch (error) {
       const lost = error as Error
       this.stop(lost as EventLogError)
-      if (lost instanceof Fenced || lost instanceof LogWentBackwards) this.parts.onLost(lost)
-      else this.parts.onTrouble(lost)
+      if (lost instanceof Fenced || lost instanceof LogWentBackwards) this.deps.onLost(lost)
+      else this.deps.onTrouble(lost)
     } finally {
       this.#running = undefined
       // An append may have come after the last check of the queue.
@@ -448,11 +448,11 @@ export class PartitionWriter {
       newStreams,
     }
     this.#attemptedAt = performance.now()
-    const outcome = await this.parts.store.put(batch)
+    const outcome = await this.deps.store.put(batch)
     this.#answeredAt = performance.now()
     if (outcome.kind === 'landed') await this.onLanded(outcome.at, batch)
     else {
-      if (outcome.kind !== 'refused') this.parts.onTrouble(outcome.error)
+      if (outcome.kind !== 'refused') this.deps.onTrouble(outcome.error)
       await this.#readOn()
     }
     return outcome
@@ -476,7 +476,7 @@ export class PartitionWriter {
 
   #reportCommit(sent: readonly PendingAppend[], settled: readonly Recorded[]): void {
     const now = performance.now()
-    this.parts.onCommitted?.({
+    this.deps.onCommitted?.({
       partition: this.partition,
       offset: settled.at(-1)!.position.offset,
       records: sent.reduce((sum, append) => sum + append.sealed.length, 0),
@@ -488,7 +488,7 @@ export class PartitionWriter {
 
   #report(append: PendingAppend, events: readonly Recorded[]): void {
     const last = events.at(-1)!
-    this.parts.onAppended?.({
+    this.deps.onAppended?.({
       stream: append.stream,
       sequence: last.sequence,
       epoch: last.epoch,
@@ -508,7 +508,7 @@ export class PartitionWriter {
   async #refuseTaken(pending: readonly PendingAppend[]): Promise<PendingAppend[]> {
     const taken = new Map<string, number>()
     for (const append of pending.filter((each) => each.assumedNew)) {
-      const head = await this.parts.store.head(append.stream, { logId: '', at: [] })
+      const head = await this.deps.store.head(append.stream, { logId: '', at: [] })
       append.assumedNew = false
       if (head.sequence > 0) taken.set(append.stream, head.sequence)
     }
@@ -557,7 +557,7 @@ export class PartitionWriter {
 
   /** Reads and folds to the end, or to a target that is known to exist. */
   async #readOn(target?: bigint): Promise<void> {
-    const { store, reader } = this.parts
+    const { store, reader } = this.deps
     for (let delay = 20; ; delay = Math.min(delay * 2, 500)) {
       try {
         const end = target ?? (await store.end(this.partition))
@@ -573,7 +573,7 @@ export class PartitionWriter {
           if (records.length === 0) break
           const folded = reader.foldRecords(this.partition, from, records, (verdict, record, event) => {
             // The earlier writer has already reported the records before this claim.
-            if (verdict !== 'valid' && verdict !== 'epoch' && !this.#lost) this.parts.onIgnored?.(verdict)
+            if (verdict !== 'valid' && verdict !== 'epoch' && !this.#lost) this.deps.onIgnored?.(verdict)
             if (verdict !== 'valid' || !event) return
             this.#heads.folded(event.stream, event, record.offset)
             const { header } = record
@@ -585,7 +585,7 @@ export class PartitionWriter {
         if (this.logPosition.offset >= end) return
       } catch (error) {
         if (!(error instanceof LogUnavailable)) throw error
-        this.parts.onTrouble(error)
+        this.deps.onTrouble(error)
       }
       if (this.#closed) throw new LogUnavailable('The log was closed')
       await sleep(delay)
@@ -599,8 +599,8 @@ export class PartitionWriter {
 
   #advance(from: LogPosition, to: LogPosition, events: readonly Recorded[]): void {
     this.logPosition = to
-    this.parts.recent.add(from, to, events)
-    if (this.#lost === undefined) this.parts.store.prepareFor(to.offset)
+    this.deps.recent.add(from, to, events)
+    if (this.#lost === undefined) this.deps.store.prepareFor(to.offset)
   }
 
   /** Waits only when the last attempt did not move the log. */

@@ -26,12 +26,12 @@ const LOOK_AGAIN_MS = 1000
 
 /** Follows the log in a loop that waits for its callback. Ends at the first error that waiting cannot repair. */
 export function startSubscription(
-  parts: SubscriptionDeps,
+  deps: SubscriptionDeps,
   from: ReadFrom,
   on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>,
 ): Subscription {
   const stopping = new AbortController()
-  const follower = new Follower(parts, on, stopping.signal)
+  const follower = new Follower(deps, on, stopping.signal)
   const done = follower.run(from)
   // A caller that ignores `done` must not cause an unhandled rejection.
   done.catch(() => {})
@@ -49,7 +49,7 @@ export function startSubscription(
 
 class Follower {
   checkpoint: Checkpoint | undefined
-  readonly #parts: SubscriptionDeps
+  readonly #deps: SubscriptionDeps
   readonly #on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>
   readonly #signal: AbortSignal
   readonly #most: number
@@ -57,13 +57,13 @@ class Follower {
   #wake: () => void = () => {}
 
   constructor(
-    parts: SubscriptionDeps,
+    deps: SubscriptionDeps,
     on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>,
     signal: AbortSignal,
   ) {
-    this.#parts = parts
+    this.#deps = deps
     this.#on = on
-    this.#most = parts.mostEvents ?? MOST_EVENTS
+    this.#most = deps.mostEvents ?? MOST_EVENTS
     this.#signal = signal
     signal.addEventListener('abort', () => this.#wake())
   }
@@ -71,12 +71,12 @@ class Follower {
   async run(from: ReadFrom): Promise<void> {
     for (let delay = 50; !this.#signal.aborted;) {
       try {
-        this.checkpoint ??= await this.#parts.reader.begin(from)
+        this.checkpoint ??= await this.#deps.reader.begin(from)
         if (!(await this.#round())) await this.#wait()
         delay = 50
       } catch (error) {
         if (!(error instanceof LogUnavailable)) throw error
-        this.#parts.onTrouble(error)
+        this.#deps.onTrouble(error)
         await sleep(delay, undefined, { signal: this.#signal }).catch(() => {})
         delay = Math.min(delay * 2, 1000)
       }
@@ -88,8 +88,7 @@ class Follower {
     let moved = false
     for (let partition = 0; partition < this.checkpoint!.at.length && !this.#signal.aborted; partition++) {
       const position = this.checkpoint!.at[partition]!
-      const news =
-        this.#parts.recent[partition]!.after(position, this.#most) ?? (await this.#check(partition, position))
+      const news = this.#deps.recent[partition]!.after(position, this.#most) ?? (await this.#check(partition, position))
       if (!news || news.position.offset === position.offset) continue
       moved = true
       await this.#deliver(partition, news)
@@ -101,7 +100,7 @@ class Follower {
     partition: number,
     position: LogPosition,
   ): Promise<{ events: Recorded[]; position: LogPosition } | undefined> {
-    const { isWriter, recent, reader, onPosition } = this.#parts
+    const { isWriter, recent, reader, onPosition } = this.#deps
     const now = performance.now()
     if (isWriter() && recent[partition]!.endsAt(position) && now - this.#lastLook < LOOK_AGAIN_MS) return undefined
     const folded = await reader.step(partition, position, this.#most)
@@ -112,8 +111,8 @@ class Follower {
 
   async #deliver(partition: number, news: { events: Recorded[]; position: LogPosition }): Promise<void> {
     const { at, logId } = this.checkpoint!
-    const next = this.#parts.reader.trust({
-      logId: logId || (await this.#parts.reader.logId()),
+    const next = this.#deps.reader.trust({
+      logId: logId || (await this.#deps.reader.logId()),
       at: at.map((each, index) => (index === partition ? news.position : each)),
     })
     if (news.events.length > 0) await this.#on(news.events, next)
@@ -123,7 +122,7 @@ class Follower {
   async #wait(): Promise<void> {
     // When stopped during the round, nothing would wake this wait.
     if (this.#signal.aborted) return
-    const { recent, isWriter, store } = this.#parts
+    const { recent, isWriter, store } = this.#deps
     // A writer waits at each event, so it uses only a timer: aborting a sleep creates an error with a stack.
     const elsewhere = isWriter() ? undefined : new AbortController()
     const releases: (() => void)[] = []

@@ -49,10 +49,10 @@ const LONGEST_PAUSE_MS = 30_000
  * accepted. It reads like any other subscriber, so nothing waits for it, and events that are not published yet stay in
  * the log.
  */
-export function startPublisher(parts: PublisherDeps): Publisher {
-  const running = new RunningPublisher(parts)
+export function startPublisher(deps: PublisherDeps): Publisher {
+  const running = new RunningPublisher(deps)
   const done = running.run()
-  done.catch(parts.onEnd)
+  done.catch(deps.onEnd)
   return {
     lagMillis: () => running.lagMillis(),
     async stop() {
@@ -63,7 +63,7 @@ export function startPublisher(parts: PublisherDeps): Publisher {
 }
 
 class RunningPublisher {
-  readonly #parts: PublisherDeps
+  readonly #deps: PublisherDeps
   readonly #facts: FactKeeper
   readonly #stopping = new AbortController()
   #subscription: Subscription | undefined
@@ -73,13 +73,13 @@ class RunningPublisher {
   /** The time of the oldest event in memory. */
   #oldest: number | undefined
 
-  constructor(parts: PublisherDeps) {
-    this.#parts = parts
-    this.#facts = new FactKeeper(parts.log)
+  constructor(deps: PublisherDeps) {
+    this.#deps = deps
+    this.#facts = new FactKeeper(deps.log)
   }
 
   async run(): Promise<void> {
-    const { log, begin, checkpoints, name } = this.#parts
+    const { log, begin, checkpoints, name } = this.#deps
     const from = await this.#persist(() => checkpoints.load(name, begin))
     if (from === undefined) return
     this.#saved = this.#reported = from
@@ -100,7 +100,7 @@ class RunningPublisher {
   async stop(): Promise<void> {
     this.#stopping.abort()
     clearTimeout(this.#timer)
-    await this.#parts.destination.close()
+    await this.#deps.destination.close()
     await this.#subscription?.stop()
     clearTimeout(this.#timer)
     await Promise.race([this.#save().catch(() => {}), sleep(LAST_SAVE_MS, undefined, { ref: false })])
@@ -112,7 +112,7 @@ class RunningPublisher {
     let begun = performance.now()
     for (const event of batch) {
       if (messages.length === 0) this.#oldest = Date.parse(event.time)
-      const message = await this.#publishMessage(event, this.#parts.publication)
+      const message = await this.#publishMessage(event, this.#deps.publication)
       if (message !== undefined) {
         messages.push(message)
         characters += message.text.length
@@ -148,13 +148,13 @@ class RunningPublisher {
   }
 
   #leaveOut(reason: unknown): void {
-    this.#parts.onOutcome('refused', 1)
-    this.#parts.onTrouble('left_out', reason)
+    this.#deps.onOutcome('refused', 1)
+    this.#deps.onTrouble('left_out', reason)
   }
 
   /** @returns false if the publisher was stopped before all messages were accepted */
   async #deliver(messages: readonly Message[]): Promise<boolean> {
-    const { destination, onOutcome, onTrouble } = this.#parts
+    const { destination, onOutcome, onTrouble } = this.#deps
     let pause = FIRST_PAUSE_MS
     for (let rest = messages; rest.length > 0;) {
       if (this.#stopping.signal.aborted) return false
@@ -180,7 +180,7 @@ class RunningPublisher {
         return await ask()
       } catch (error) {
         if (howToRetry(error) === 'never') throw error
-        this.#parts.onTrouble('again', error)
+        this.#deps.onTrouble('again', error)
       }
       await this.#pause(pause)
     }
@@ -192,7 +192,7 @@ class RunningPublisher {
   }
 
   async #trySave(): Promise<void> {
-    await this.#save().catch((error: unknown) => this.#parts.onTrouble('again', error))
+    await this.#save().catch((error: unknown) => this.#deps.onTrouble('again', error))
     const isBehind = this.#reported !== this.#saved && !this.#stopping.signal.aborted
     this.#timer = isBehind ? this.#saveSoon() : undefined
   }
@@ -204,7 +204,7 @@ class RunningPublisher {
   async #save(): Promise<void> {
     const reported = this.#reported
     if (reported === undefined || reported === this.#saved) return
-    await this.#parts.checkpoints.save(this.#parts.name, reported)
+    await this.#deps.checkpoints.save(this.#deps.name, reported)
     this.#saved = reported
   }
 }

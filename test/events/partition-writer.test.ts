@@ -20,14 +20,14 @@ import { claimText, limits, MemoryRecords, start, type Fate } from '../support/e
 /** Pauses between attempts end at once. */
 vi.mock('node:timers/promises', () => ({ setTimeout: () => new Promise((resolve) => setImmediate(resolve)) }))
 
-type Create = (parts: PartitionWriterDeps, partition: number) => PartitionWriter
+type Create = (deps: PartitionWriterDeps, partition: number) => PartitionWriter
 
 function writerOver(log: MemoryRecords, changed: Partial<PartitionWriterDeps> & { create?: Create | undefined } = {}) {
   const store = changed.store ?? log.store()
   const lost: Error[] = []
   const trouble: Error[] = []
   const { create = (parts, partition) => new PartitionWriter(parts, partition), ...other } = changed
-  const parts: PartitionWriterDeps = {
+  const deps: PartitionWriterDeps = {
     store,
     reader: new LogReader(store),
     recent: new RecentEvents(),
@@ -38,7 +38,7 @@ function writerOver(log: MemoryRecords, changed: Partial<PartitionWriterDeps> & 
     onTrouble: (error) => void trouble.push(error),
     ...other,
   }
-  return { writer: create(parts, 0), lost, trouble }
+  return { writer: create(deps, 0), lost, trouble }
 }
 
 async function inOffice(log: MemoryRecords, changed: Parameters<typeof writerOver>[1] = {}) {

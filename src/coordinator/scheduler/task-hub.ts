@@ -77,7 +77,7 @@ const LEFT_AFTER_MS = 1000
 
 /** The news of one worker, from the first listener until the worker does not answer and there is no listener. */
 class WorkerFeed {
-  readonly #parts: FeedDeps
+  readonly #deps: FeedDeps
   readonly #listeners = new Map<TaskId, TaskListener>()
   readonly #abort = new AbortController()
   /** The worker's version up to which its news are known; undefined asks for everything. */
@@ -85,9 +85,9 @@ class WorkerFeed {
   #lastAnswer: number
   #ended = false
 
-  constructor(parts: FeedDeps) {
-    this.#parts = parts
-    this.#lastAnswer = parts.options.monotonicMs()
+  constructor(deps: FeedDeps) {
+    this.#deps = deps
+    this.#lastAnswer = deps.options.monotonicMs()
   }
 
   get ended(): boolean {
@@ -95,7 +95,7 @@ class WorkerFeed {
   }
 
   listen(taskId: TaskId, listener: TaskListener): void {
-    if (this.#listeners.size === 0) this.#lastAnswer = this.#parts.options.monotonicMs()
+    if (this.#listeners.size === 0) this.#lastAnswer = this.#deps.options.monotonicMs()
     this.#listeners.set(taskId, listener)
   }
 
@@ -138,7 +138,7 @@ class WorkerFeed {
   }
 
   async #ask(): Promise<void> {
-    const { nodeUrl, client, options } = this.#parts
+    const { nodeUrl, client, options } = this.#deps
     const full = this.#version === undefined
     // The answer does not cover a listener that comes during the request: its task must not count as lost.
     const asked = [...this.#listeners.keys()]
@@ -154,7 +154,7 @@ class WorkerFeed {
 
   /** After a failed request: reports the tasks as lost when the worker refuses, or is silent for too long. */
   #giveUp(error: unknown): void {
-    const { nodeUrl, workers, options } = this.#parts
+    const { nodeUrl, workers, options } = this.#deps
     if (error instanceof WorkerRefused) return this.#loseAll(error)
     const silence = options.monotonicMs() - this.#lastAnswer
     if (silence > options.lostAfterMs || (silence > LEFT_AFTER_MS && !workers.byUrl(nodeUrl)))

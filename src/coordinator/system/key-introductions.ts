@@ -62,14 +62,14 @@ export interface KeyRegistrar {
 
 /** @param recorded the records that the log has already */
 export function createKeyRegistrar(
-  parts: IntroducerDeps & {
+  deps: IntroducerDeps & {
     readonly journal: Pick<SystemJournal, 'record'>
     readonly recorded: readonly AnchorKeyRecord[]
   },
 ): KeyRegistrar {
-  const { key, logId, journal } = parts
+  const { key, logId, journal } = deps
   const own = fingerprint(key.public)
-  const records = new Map(parts.recorded.map((record) => [nameOf(record), Promise.resolve()]))
+  const records = new Map(deps.recorded.map((record) => [nameOf(record), Promise.resolve()]))
 
   /** Records each pair of keys once. */
   function record(vouched: AnchorKeyRecord): Promise<void> {
@@ -84,13 +84,13 @@ export function createKeyRegistrar(
 
   return {
     recordOwn: () =>
-      parts.recorded.some((one) => one.key === own && one.logId === logId)
+      deps.recorded.some((one) => one.key === own && one.logId === logId)
         ? Promise.resolve()
         : record(vouchFor(key.public, logId, key)),
     async introduce({ vouch, ...shown }) {
-      const other = acceptKey(parts, shown)
+      const other = acceptKey(deps, shown)
       if (!other) return undefined
-      const introduced = introduceKey(parts)
+      const introduced = introduceKey(deps)
       if (fingerprint(other) === own) return introduced
       await record(vouchFor(other, logId, key))
       const back = { logId, key: own, publicKey: introduced.publicKey, signedBy: fingerprint(other) }

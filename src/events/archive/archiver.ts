@@ -28,9 +28,9 @@ export interface DropperDeps extends ArchiverDeps {
  * it. When the process dies midway, the next attempt deletes the remains.
  * @throws ArchiveDamaged | LogUnavailable
  */
-export async function archivePeriod(parts: ArchiverDeps, anchor: ExportedAnchor): Promise<PeriodManifest> {
-  const { archive, canEnd } = parts
-  const { folder, manifest } = await writePeriod({ ...parts, anchor })
+export async function archivePeriod(deps: ArchiverDeps, anchor: ExportedAnchor): Promise<PeriodManifest> {
+  const { archive, canEnd } = deps
+  const { folder, manifest } = await writePeriod({ ...deps, anchor })
   try {
     const before = await periodBefore(archive, manifest.number)
     await checkPeriod({ folder, manifest, before, canEnd, isBelieved })
@@ -49,18 +49,18 @@ export async function archivePeriod(parts: ArchiverDeps, anchor: ExportedAnchor)
  * @throws ArchiveDamaged nothing more is dropped
  * @throws Fenced | LogUnavailable
  */
-export async function dropArchived(parts: DropperDeps): Promise<readonly PeriodManifest[]> {
-  const { store, archive, canEnd, announce } = parts
+export async function dropArchived(deps: DropperDeps): Promise<readonly PeriodManifest[]> {
+  const { store, archive, canEnd, announce } = deps
   const dropped: PeriodManifest[] = []
   const isDue = await dueIn(store)
   if (!(await archive.periods()).some(isDue)) return []
   // Reads the manifests from the disk: this process's memory may be outdated.
   for (const period of (await archive.reread()).filter(isDue)) {
     const manifest = await checkArchived(archive, period, { canEnd, isBelieved })
-    await comparePeriod(parts, manifest)
+    await comparePeriod(deps, manifest)
     await announce('LogArchived', manifest)
     await announce('LogDropped', manifest)
-    await dropPeriod(parts, manifest)
+    await dropPeriod(deps, manifest)
     dropped.push(manifest)
   }
   return dropped

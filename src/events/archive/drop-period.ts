@@ -65,8 +65,8 @@ async function compare(
  * called again.
  * @throws LogUnavailable | Fenced
  */
-export async function dropPeriod(parts: DropDeps, period: PeriodManifest): Promise<void> {
-  const { store, dropper, archive, epoch } = parts
+export async function dropPeriod(deps: DropDeps, period: PeriodManifest): Promise<void> {
+  const { store, dropper, archive, epoch } = deps
   const { logId } = period
   await dropper.keepHeads(await archive.heads(period))
   for (const [partition, from] of (await leftOf(store, period)).entries()) {

@@ -36,12 +36,12 @@ const COMPARED_RECORDS = 2000
  * records are read from the archive.
  */
 export class TopicStart {
-  readonly #parts: TopicStartDeps
+  readonly #deps: TopicStartDeps
   #seen = ''
   #begun: BegunTopic | undefined
 
-  constructor(parts: TopicStartDeps) {
-    this.#parts = parts
+  constructor(deps: TopicStartDeps) {
+    this.#deps = deps
   }
 
   /** The result of the last `find`. */
@@ -55,7 +55,7 @@ export class TopicStart {
    * @throws MisconfiguredLog when its first records are gone, and no archive has them
    */
   async find(): Promise<BegunTopic | undefined> {
-    const { partitions, lowOf } = this.#parts
+    const { partitions, lowOf } = this.#deps
     const lows = await Promise.all(Array.from({ length: partitions }, (_, partition) => lowOf(partition)))
     const seen = lows.join(' ')
     if (seen === this.#seen) return this.#begun
@@ -65,7 +65,7 @@ export class TopicStart {
   }
 
   async #find(lows: readonly bigint[]): Promise<BegunTopic> {
-    const { topic, archives } = this.#parts
+    const { topic, archives } = this.#deps
     for (const logId of (await archives?.logs()) ?? []) {
       const archive = archives!.of(logId)
       const at = await this.#endPositionsIn(archive, lows)
@@ -85,7 +85,7 @@ export class TopicStart {
     for (const [partition, low] of lows.entries()) {
       const position = low === 0n ? { offset: 0n, state: zeroState } : await archive.endFrom(partition, low)
       if (!position) return undefined
-      const records = low === 0n ? [] : await this.#parts.fetch(partition, position.offset, COMPARED_RECORDS)
+      const records = low === 0n ? [] : await this.#deps.fetch(partition, position.offset, COMPARED_RECORDS)
       // An archived period always has a record behind it: its own anchor.
       if (low > 0n && (records.length === 0 || !follow(position, records))) return undefined
       at.push(position)

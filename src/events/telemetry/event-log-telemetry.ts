@@ -32,17 +32,17 @@ export interface EventLogTelemetryDeps {
 }
 
 /** Counts, times and traces appends, and reports whether the log takes them. */
-export function createEventLogTelemetry(parts: EventLogTelemetryDeps): EventLogTelemetry {
+export function createEventLogTelemetry(deps: EventLogTelemetryDeps): EventLogTelemetry {
   let troubled = false
 
   function appended(report: AppendReport): void {
     troubled = false
-    const meters = parts.meters()
+    const meters = deps.meters()
     const context = parseTraceparent(report.traceparent)
     const trace = context && appendSpanOf(report.stream, report.sequence, context)
     for (const event of report.events) {
       meters.count('eventsAppended', { event: event.type })
-      parts.onEvent(event, meters)
+      deps.onEvent(event, meters)
     }
     meters.count('eventBytes', {}, report.bytes)
     meters.observe('eventAppendDuration', { step: 'queue' }, report.queueMs / 1000, trace)
@@ -55,14 +55,13 @@ export function createEventLogTelemetry(parts: EventLogTelemetryDeps): EventLogT
         (report.queueMs + report.sendMs + report.readBackMs) / 1000,
         trace,
       )
-    if (parts.topic === undefined)
-      meters.observe('postgresQueryDuration', { operation: 'append' }, report.sendMs / 1000)
-    if (trace && context && parts.spans().enabled)
-      parts.spans().later(tracedAppend(report, { ...trace, parentSpanId: context.spanId }))
+    if (deps.topic === undefined) meters.observe('postgresQueryDuration', { operation: 'append' }, report.sendMs / 1000)
+    if (trace && context && deps.spans().enabled)
+      deps.spans().later(tracedAppend(report, { ...trace, parentSpanId: context.spanId }))
   }
 
   function committed(report: CommitReport): void {
-    if (!parts.spans().enabled) return
+    if (!deps.spans().enabled) return
     const appends = report.appends.flatMap(({ stream, sequence, traceparent }) => {
       const span = appendSpanOf(stream, sequence, parseTraceparent(traceparent))
       return span ? [{ queryId: queryOfStream(stream), ...span }] : []
@@ -71,7 +70,7 @@ export function createEventLogTelemetry(parts: EventLogTelemetryDeps): EventLogT
     const { partition, records, sendMs, readBackMs } = report
     const source: TracedCommit = {
       kind: 'commit',
-      topic: parts.topic,
+      topic: deps.topic,
       partition,
       offset: Number(report.offset),
       records,
@@ -80,23 +79,23 @@ export function createEventLogTelemetry(parts: EventLogTelemetryDeps): EventLogT
       readBackMs,
       endMs: Date.now(),
     }
-    parts.spans().later(source)
+    deps.spans().later(source)
   }
 
   return {
     hooks: {
       onAppended: appended,
       onCommitted: committed,
-      onAppendRefused: (error) => parts.meters().count('eventAppendFailures', { reason: reasonOf(error) }),
+      onAppendRefused: (error) => deps.meters().count('eventAppendFailures', { reason: reasonOf(error) }),
       onKafkaRequest({ api, milliseconds, error }) {
-        parts.meters().observe('kafkaRequestDuration', { api }, milliseconds / 1000)
-        if (error !== undefined) parts.meters().count('kafkaErrors', { kind: kafkaFault(error) })
+        deps.meters().observe('kafkaRequestDuration', { api }, milliseconds / 1000)
+        if (error !== undefined) deps.meters().count('kafkaErrors', { kind: kafkaFault(error) })
       },
-      onIgnored: (verdict) => parts.meters().count('eventsIgnored', { reason: verdict }),
+      onIgnored: (verdict) => deps.meters().count('eventsIgnored', { reason: verdict }),
       onTrouble(error) {
         troubled = true
-        parts.meters().count('eventAppendFailures', { reason: reasonOf(error) })
-        parts.onTrouble(error)
+        deps.meters().count('eventAppendFailures', { reason: reasonOf(error) })
+        deps.onTrouble(error)
       },
     },
     async observe(log, meters) {

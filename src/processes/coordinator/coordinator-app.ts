@@ -151,36 +151,36 @@ interface Asking {
 }
 
 /** Creates all resources except statements. Small queries use none of this code. */
-export function createCoordinatorApp(parts: CoordinatorAppDeps): {
+export function createCoordinatorApp(deps: CoordinatorAppDeps): {
   readonly app: HttpDeps['rest']
   readonly feed: ReturnType<typeof createEventRoutes>
 } {
-  const { base, role } = parts
-  const asking = askingOf(parts)
+  const { base, role } = deps
+  const asking = askingOf(deps)
   const app = express()
   // The same settings as in `resourceRouter`.
   app.enable('case sensitive routing')
   app.disable('x-powered-by')
   app.disable('etag')
   app.use(createFiguresGuard(asking))
-  app.use(infoRoutes(parts))
-  const { logIns } = parts.access
+  app.use(infoRoutes(deps))
+  const { logIns } = deps.access
   if (logIns) app.use(createLogInRoutes({ ...logIns, onError: base.onError }))
-  app.use(nodeRoutes(parts, asking))
-  if (role.writing) app.use(drainRoutes(parts, role.writing, asking))
-  if (role.writing) app.use(groupRoutes(parts, role.writing, asking))
-  if (role.writing) app.use(clusterRoutes(parts, role.writing, asking))
-  if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
-  app.use(auditRecordRoutes(parts, asking))
-  if (role.writing) app.use(replayRoutes(parts, role.writing, asking))
-  if (role.writing) app.use(erasureRoutes(parts, role.writing, asking))
-  if (role.writing) app.use(sightingRoutes(parts, role.writing))
+  app.use(nodeRoutes(deps, asking))
+  if (role.writing) app.use(drainRoutes(deps, role.writing, asking))
+  if (role.writing) app.use(groupRoutes(deps, role.writing, asking))
+  if (role.writing) app.use(clusterRoutes(deps, role.writing, asking))
+  if (role.writing) app.use(auditRoutes(deps, role.writing, asking))
+  app.use(auditRecordRoutes(deps, asking))
+  if (role.writing) app.use(replayRoutes(deps, role.writing, asking))
+  if (role.writing) app.use(erasureRoutes(deps, role.writing, asking))
+  if (role.writing) app.use(sightingRoutes(deps, role.writing))
   app.use(boundReads((request) => isAuthorized(request, base.bearer), base.config.timeouts.historyReadMs))
   app.use(traceReads(base.spans))
-  app.use(queryRoutes(parts, asking))
-  if (role.writing) app.use(actRoutes(parts, role.writing, asking))
+  app.use(queryRoutes(deps, asking))
+  if (role.writing) app.use(actRoutes(deps, role.writing, asking))
   app.use(createUiRoutes({ console: consoleFolder, logIn: join(shippedFiles, 'ui') }, base.onError))
-  const feed = eventRoutes(parts, asking)
+  const feed = eventRoutes(deps, asking)
   app.use(feed.router)
   app.use((request, response, next) => {
     if (!role.writing?.tasks(request, response)) next()

@@ -27,23 +27,23 @@ export interface HttpDeps {
 }
 
 /** Handles every request: the browser check, the caller, the statement routes, the rest. Turns errors into problems. */
-export function createCoordinatorListener(parts: HttpDeps): RequestListener {
+export function createCoordinatorListener(deps: HttpDeps): RequestListener {
   return (request, response) => {
     const { path } = requestTarget(request)
-    observeRequest(request, response, path, parts.meters)
-    const fail = (error: unknown): void => answerError(request, response, error, parts.onError)
+    observeRequest(request, response, path, deps.meters)
+    const fail = (error: unknown): void => answerError(request, response, error, deps.onError)
     const serve = (caller: Caller): void => {
       setCaller(request, caller)
       if (caller.kind === 'principal') connectionIsOf(request, caller.principal.user)
-      parts.statements(request, response, path).then((handled) => {
+      deps.statements(request, response, path).then((handled) => {
         if (handled) return
-        parts.rest(request, response, (error) => fail(error ?? new HttpProblem(404, 'The resource does not exist')))
+        deps.rest(request, response, (error) => fail(error ?? new HttpProblem(404, 'The resource does not exist')))
       }, fail)
     }
     try {
-      if (parts.isRelayed(request)) return serve(parts.access.relayedCaller(request))
+      if (deps.isRelayed(request)) return serve(deps.access.relayedCaller(request))
       checkOrigin(request)
-      const caller = parts.access.callerAt(request, path)
+      const caller = deps.access.callerAt(request, path)
       if (caller instanceof Promise) caller.then(serve).catch(fail)
       else serve(caller)
     } catch (error) {
@@ -53,11 +53,11 @@ export function createCoordinatorListener(parts: HttpDeps): RequestListener {
 
   function checkOrigin(request: IncomingMessage): void {
     try {
-      checkBrowser(request, parts.policy)
+      checkBrowser(request, deps.policy)
     } catch (error) {
-      parts.meters().count('httpRefusals', { reason: 'origin' })
+      deps.meters().count('httpRefusals', { reason: 'origin' })
       const { origin } = request.headers
-      parts.refusals.accessDenied({
+      deps.refusals.accessDenied({
         user: 'anonymous',
         action: 'call from a browser',
         object: `origin ${origin ?? '-'}, host ${requestTarget(request).authority ?? '-'}`,

@@ -42,8 +42,8 @@ export interface RolesDeps {
  * @param won the result if the log was claimed already
  * @returns once it serves, in either role
  */
-export async function startRoles(parts: RolesDeps, won: ClaimResult | undefined): Promise<CoordinatorPhase> {
-  const { life, base, watching, entry, stopping } = parts
+export async function startRoles(deps: RolesDeps, won: ClaimResult | undefined): Promise<CoordinatorPhase> {
+  const { life, base, watching, entry, stopping } = deps
   const { epochs, liveness } = watching
   const { logger } = base.telemetry
   const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))

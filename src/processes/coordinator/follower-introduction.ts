@@ -10,7 +10,7 @@ import { vouchFor } from '../../events/audit/anchor-keys.ts'
 
 export interface FollowerIntroductionDeps {
   /** @throws ExitError when the key cannot be read */
-  readonly parts: () => IntroducerDeps
+  readonly deps: () => IntroducerDeps
   /** @returns the writer's answer; undefined if it accepted nothing */
   readonly post: (introduction: KeyIntroduction) => Promise<unknown>
   /** Calls back each time another coordinator becomes the writer. @returns a function that ends it */
@@ -31,7 +31,7 @@ export function startFollowerIntroduction(deps: FollowerIntroductionDeps): { sto
   let again = FIRST_AGAIN_MS
 
   async function introduce(): Promise<boolean> {
-    const parts = deps.parts()
+    const parts = deps.deps()
     const shown = introduceKey(parts)
     const { data } = introducedKeySchema.safeParse(await deps.post(shown))
     if (!data) return false

@@ -10,13 +10,13 @@ export interface LazyApp {
   close(): Promise<void>
 }
 
-export function createLazyApp(parts: CoordinatorAppDeps): LazyApp {
-  const make = async () => (await import('./coordinator-app.ts')).createCoordinatorApp(parts)
+export function createLazyApp(deps: CoordinatorAppDeps): LazyApp {
+  const make = async () => (await import('./coordinator-app.ts')).createCoordinatorApp(deps)
   let made: ReturnType<typeof make> | undefined
   const load = () => (made ??= make())
   return {
     handle: (request, response, next) => void load().then(({ app }) => app(request, response, next), next),
-    load: () => void load().catch(parts.base.onError),
+    load: () => void load().catch(deps.base.onError),
     close: async () => (await made)?.feed.close(),
   }
 }

@@ -35,15 +35,15 @@ export interface RecordDuties {
  * @param caughtUp resolves when the read models have all events up to the claim
  */
 export function startRecordDuties(
-  parts: DutyDeps,
+  deps: DutyDeps,
   begin: Parameters<typeof startPublishing>[1],
   caughtUp: Promise<void>,
 ): RecordDuties {
-  const auditing = auditingOf(parts, caughtUp)
-  const publishing = startPublishing(parts.base, begin)
-  const archiving = archivingOf(parts, auditing.journal, caughtUp)
-  const archivingQueries = archivingQueriesOf(parts, begin.logId, caughtUp)
-  const upgrading = upgradingOf(parts, auditing.journal, caughtUp)
+  const auditing = auditingOf(deps, caughtUp)
+  const publishing = startPublishing(deps.base, begin)
+  const archiving = archivingOf(deps, auditing.journal, caughtUp)
+  const archivingQueries = archivingQueriesOf(deps, begin.logId, caughtUp)
+  const upgrading = upgradingOf(deps, auditing.journal, caughtUp)
   return {
     auditing,
     publishing,

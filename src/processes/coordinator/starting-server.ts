@@ -62,8 +62,8 @@ const MOST_CANCELS = 10_000
  * away, a request is answered after its wait time, as a running coordinator would answer then: a poll gets the last
  * known state, a POST an error that it was not accepted.
  */
-export function createStartingServer(parts: StartingServerDeps): StartingServer {
-  const { clock, needs, waits } = parts
+export function createStartingServer(deps: StartingServerDeps): StartingServer {
+  const { clock, needs, waits } = deps
   const held = new Set<Held>()
   const cancels: IncomingMessage[] = []
   let next: RequestListener | undefined
@@ -78,7 +78,7 @@ export function createStartingServer(parts: StartingServerDeps): StartingServer 
       if (needs.log === 'up' && one.path !== '/v1/status') continue
       if (now - one.since < waitOf(one)) continue
       held.delete(one)
-      answer(one).catch((error: unknown) => answerError(one.request, one.response, error, parts.onError))
+      answer(one).catch((error: unknown) => answerError(one.request, one.response, error, deps.onError))
     }
   }
 
@@ -90,22 +90,22 @@ export function createStartingServer(parts: StartingServerDeps): StartingServer 
 
   async function answer({ request, response, path }: Held): Promise<void> {
     refuseRelayed(request)
-    checkBrowser(request, parts.policy)
-    setCaller(request, await parts.access.callerAt(request, path))
+    checkBrowser(request, deps.policy)
+    setCaller(request, await deps.access.callerAt(request, path))
     if (path === '/v1/status' && isRead(request)) return sendJson(request, response, status())
     const statement = statementPath(path)
     if (statement && isRead(request)) {
-      const page = parts.uris.verifyPage(statement)
+      const page = deps.uris.verifyPage(statement)
       if (!page) throw new HttpProblem(404, 'Query not found')
       if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
-      const { uris, lastKnown, checkResults } = parts
+      const { uris, lastKnown, checkResults } = deps
       const waiting = { uris, lastKnown, checkResults, now: clock.now }
       return sendWaiting(request, response, waiting, { ...page, base: baseUri(request) })
     }
     // The coordinator cancels the query once it can. If it dies before, the cancel is lost; then the client's absence
     // ends the query.
     if (statement && request.method === 'DELETE' && cancels.length < MOST_CANCELS) {
-      if (!parts.uris.verifyPage(statement)) throw new HttpProblem(404, 'Query not found')
+      if (!deps.uris.verifyPage(statement)) throw new HttpProblem(404, 'Query not found')
       cancels.push(request)
       return void response.writeHead(204, { 'cache-control': 'no-store' }).end()
     }
@@ -121,7 +121,7 @@ export function createStartingServer(parts: StartingServerDeps): StartingServer 
       log: needs.log,
       database: needs.database,
       deadLetters: 0,
-      restarts: parts.restarts(),
+      restarts: deps.restarts(),
       workers: { active: 0, suspect: 0, failed: 0 },
       openQueries: 0,
     }
@@ -131,7 +131,7 @@ export function createStartingServer(parts: StartingServerDeps): StartingServer 
     listener(request, response) {
       if (next) return next(request, response)
       const { path } = requestTarget(request)
-      if (path === '/v1/info' && isRead(request)) return sendJson(request, response, parts.info())
+      if (path === '/v1/info' && isRead(request)) return sendJson(request, response, deps.info())
       const one: Held = { request, response, path, since: clock.monotonicMs() }
       held.add(one)
       response.once('close', () => held.delete(one))

@@ -76,8 +76,8 @@ export async function projected(
 const LONGEST_COUNT_MS = 10_000
 
 /** Resumes the queries that the previous coordinator left open, while this one already serves. */
-export async function takeOver(parts: TakeOverDeps): Promise<void> {
-  const { base, log, epoch, client, reservation } = parts
+export async function takeOver(deps: TakeOverDeps): Promise<void> {
+  const { base, log, epoch, client, reservation } = deps
   const { telemetry } = base
   const start = clock.monotonicMs()
   const known = base.databaseThere ? await readKnownWorkers(base.ownRead) : []
@@ -85,27 +85,27 @@ export async function takeOver(parts: TakeOverDeps): Promise<void> {
   const presented = Promise.allSettled(
     known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))),
   )
-  const left = await untilLogAnswers(() => leftOpen(parts))
+  const left = await untilLogAnswers(() => leftOpen(deps))
   await presented
-  const open = left.open.filter((queryId) => !parts.isOwn(queryId))
-  recordTakenOver(parts, open)
+  const open = left.open.filter((queryId) => !deps.isOwn(queryId))
+  recordTakenOver(deps, open)
   const takenOver: (string | undefined)[] = []
   const recovered = await recoverQueries(
     {
       log,
       clock,
       epoch,
-      writerDied: parts.freedBy === 'exit',
-      memory: parts.memory,
-      ownerOf: parts.ownerOf,
+      writerDied: deps.freedBy === 'exit',
+      memory: deps.memory,
+      ownerOf: deps.ownerOf,
       ...(left.readMany ? { readMany: left.readMany } : {}),
       resume(queryId, resumption) {
-        parts.resume(queryId, resumption)
+        deps.resume(queryId, resumption)
         reservation.queryRecovered()
         takenOver.push(querySpanContext(resumption.state))
       },
       onFailed(query) {
-        parts.onFailed(query)
+        deps.onFailed(query)
         reservation.queryRecovered()
       },
       onGivenUp(queryId, error) {

@@ -34,8 +34,8 @@ const EVENTS_AT_ONCE = 500
 const REST_MS = 5
 const AGAIN_MS = 30_000
 
-export function startUpgrading(parts: UpgradingDeps): Upgrading {
-  const { connection, journal, clock, logger } = parts
+export function startUpgrading(deps: UpgradingDeps): Upgrading {
+  const { connection, journal, clock, logger } = deps
   const stopping = new AbortController()
 
   async function run(): Promise<void> {
@@ -48,8 +48,8 @@ export function startUpgrading(parts: UpgradingDeps): Upgrading {
           'The read models are rebuilt for this version; the earlier ones serve until then',
         )
         const rebuilt = await rebuildReadModels({
-          log: resting(parts.log, stopping.signal),
-          before: await parts.logsBefore(),
+          log: resting(deps.log, stopping.signal),
+          before: await deps.logsBefore(),
           database: connection,
           clock,
           batch: EVENTS_AT_ONCE,
@@ -82,7 +82,7 @@ export function startUpgrading(parts: UpgradingDeps): Upgrading {
   }
 
   // If the read models never catch up, this process has lost the log.
-  parts.caughtUp.then(run).catch(() => {})
+  deps.caughtUp.then(run).catch(() => {})
   return { stop: () => stopping.abort() }
 }
 

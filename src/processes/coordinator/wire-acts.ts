@@ -29,8 +29,8 @@ export interface WireActsDeps {
 }
 
 /** Puts together acts on many queries. */
-export function wireActs(parts: WireActsDeps): Acts {
-  const { base, history, registry, queries, journal, projection, remove } = parts
+export function wireActs(deps: WireActsDeps): Acts {
+  const { base, history, registry, queries, journal, projection, remove } = deps
   const { telemetry } = base
   return new Acts({
     journal,
@@ -39,7 +39,7 @@ export function wireActs(parts: WireActsDeps): Acts {
       log: history,
       registry,
       service: queries.service,
-      prepare: parts.prepare,
+      prepare: deps.prepare,
       baseUri: base.address,
       notAsBefore: base.access.notAsBefore,
       recordedRerun: (queryId, act) => readRerun(base.ownRead, queryId, act),
@@ -49,7 +49,7 @@ export function wireActs(parts: WireActsDeps): Acts {
     async afterLast({ act }) {
       if (act !== 'forget') return
       await projection.barrier(base.config.timeouts.ownWritesWaitMs)
-      parts.forgetArchived()
+      deps.forgetArchived()
     },
     onOutcome: (act, outcome) => telemetry.meters().count('actQueries', { act, outcome }),
     onStarted({ actId, act, by, matched }) {

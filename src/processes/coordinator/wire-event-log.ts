@@ -27,8 +27,8 @@ export interface WiredEventLog {
   keepPagesSince(since: () => number): void
 }
 
-export async function wireEventLog(parts: EventLogDeps): Promise<WiredEventLog> {
-  const { config, secret, connection, databaseThere, telemetry } = parts
+export async function wireEventLog(deps: EventLogDeps): Promise<WiredEventLog> {
+  const { config, secret, connection, databaseThere, telemetry } = deps
   const { logger } = telemetry
   const logTelemetry = createEventLogTelemetry({
     meters: telemetry.meters,

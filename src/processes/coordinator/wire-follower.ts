@@ -48,8 +48,8 @@ export interface FollowingCoordinator extends CoordinatorPhase {
   demoted(announced: readonly Announcement[]): Promise<void>
 }
 
-export async function wireFollower(life: ChildLife, parts: FollowerDeps): Promise<FollowingCoordinator> {
-  const { base, epochs, watch, liveness } = parts
+export async function wireFollower(life: ChildLife, deps: FollowerDeps): Promise<FollowingCoordinator> {
+  const { base, epochs, watch, liveness } = deps
   const { config, telemetry, log } = base
   let own: RelayWriter | undefined
   let draining = false
@@ -63,10 +63,10 @@ export async function wireFollower(life: ChildLife, parts: FollowerDeps): Promis
   })
   const { refusals } = sightings
   const access = base.access.entry(refusals, sightings.failures)
-  const relay = relayOf(parts, access, () => own)
+  const relay = relayOf(deps, access, () => own)
   const { logId } = await log.tip()
   const introduction = startFollowerIntroduction({
-    parts: () => ({
+    deps: () => ({
       key: loadAnchorKey(anchorPaths(config).key),
       logId,
       macKey: deriveKey(base.secret, 'anchor-keys'),

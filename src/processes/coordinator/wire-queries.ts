@@ -80,10 +80,10 @@ export interface WiredQueries {
   stop(): Promise<void>
 }
 
-export function wireQueries(parts: QueriesDeps): WiredQueries {
-  const { base, settings, history, epoch, tenure, registry, workers } = parts
+export function wireQueries(deps: QueriesDeps): WiredQueries {
+  const { base, settings, history, epoch, tenure, registry, workers } = deps
   const { config, dataDir } = base
-  const groups = groupsOf(parts)
+  const groups = groupsOf(deps)
   const { spans, telemetry } = wireQueryTelemetry(base)
   const memory = createStatementMemory(settings.memory)
   const writeGuard = createWriteGuard()
@@ -100,11 +100,11 @@ export function wireQueries(parts: QueriesDeps): WiredQueries {
     ownerOf: base.access.ownerOf,
   })
   const front = { frontEnd: createThreadedFrontEnd(threads), metadata, texts, transactions }
-  const delegation = wireDelegation(base, parts.clusters)
-  const execution = executionOf(parts, { groups, guard: writeGuard, delegation, ...front }, (queryId, ending) =>
+  const delegation = wireDelegation(base, deps.clusters)
+  const execution = executionOf(deps, { groups, guard: writeGuard, delegation, ...front }, (queryId, ending) =>
     service.cancel(queryId, ending, config.timeouts.deleteValidityWaitMs),
   )
-  const logKills = recordKills(parts.journal)
+  const logKills = recordKills(deps.journal)
   const ids = createQueryIds(epoch, clock.now)
   const diskRoom = createDiskRoom(config.limits.diskFloorBytes, () => diskSpaceOf(dataDir), clock)
   const { client, workers: members } = workers
@@ -180,11 +180,11 @@ function groupsOf({ base, settings, workers }: QueriesDeps): ResourceGroups {
 
 /** The dependencies that the executions of all queries share. */
 function executionOf(
-  parts: QueriesDeps,
+  deps: QueriesDeps,
   made: Pick<ExecutionDeps, 'groups' | 'guard' | 'delegation' | 'frontEnd' | 'metadata' | 'texts' | 'transactions'>,
   endQuery: ExecutionDeps['endQuery'],
 ): ExecutionDeps {
-  const { life, base, settings, workers, refusals } = parts
+  const { life, base, settings, workers, refusals } = deps
   const { catalogs, telemetry } = base
   const { client, hub, cleaner, workers: members } = workers
   return {

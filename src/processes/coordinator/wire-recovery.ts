@@ -45,8 +45,8 @@ export interface WiredRecovery {
   stop(): Promise<void>
 }
 
-export function wireRecovery(parts: WireRecoveryDeps): WiredRecovery {
-  const { base, epoch, tenure, history, registry, workers, queries } = parts
+export function wireRecovery(deps: WireRecoveryDeps): WiredRecovery {
+  const { base, epoch, tenure, history, registry, workers, queries } = deps
   const { localCatalogs: catalogs, telemetry, config } = base
   const { client, cleaner, workers: members } = workers
   const { answersKeptMs } = config.timeouts
@@ -57,14 +57,14 @@ export function wireRecovery(parts: WireRecoveryDeps): WiredRecovery {
     base,
     log: history,
     epoch,
-    journal: parts.journal,
-    freedBy: parts.freedBy,
+    journal: deps.journal,
+    freedBy: deps.freedBy,
     client,
-    reservation: parts.reservation,
+    reservation: deps.reservation,
     memory: queries.memory,
     ownerOf: base.access.ownerOf,
-    onStreams: parts.onStreams,
-    onLeftOut: (queryId, span) => parts.endedStreams.add(queryId, span),
+    onStreams: deps.onStreams,
+    onLeftOut: (queryId, span) => deps.endedStreams.add(queryId, span),
     endedSince: new Date(clock.now() - answersKeptMs).toISOString(),
     isOwn: (queryId) => registry.get(queryId) !== undefined,
     resume: queries.resume,
@@ -103,7 +103,7 @@ export function wireRecovery(parts: WireRecoveryDeps): WiredRecovery {
     })
     .catch((error: unknown) => {
       // The tenure ends by itself.
-      if (tenure.open && !(error instanceof Fenced)) parts.onFailed(error)
+      if (tenure.open && !(error instanceof Fenced)) deps.onFailed(error)
     })
   return {
     recovered: isOver.promise,

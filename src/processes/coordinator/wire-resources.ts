@@ -62,16 +62,16 @@ export interface WiredResources {
   readonly app: LazyApp
 }
 
-export function wireResources(parts: ResourcesDeps): WiredResources {
-  const { base, appBase, epoch, auditing } = parts
+export function wireResources(deps: ResourcesDeps): WiredResources {
+  const { base, appBase, epoch, auditing } = deps
   const access = base.access.entry(auditing.refusals)
-  const app = createLazyApp({ base: appBase, role: writerRole(parts), access })
+  const app = createLazyApp({ base: appBase, role: writerRole(deps), access })
   const relay = createRelayVerifier(deriveKey(base.secret, 'relay'), epoch, steadyWall(clock))
   return {
     app,
     listener: createCoordinatorListener({
       policy: browserPolicyOf(base.config),
-      statements: statementsOf(parts, access),
+      statements: statementsOf(deps, access),
       access,
       isRelayed: acceptRelayedBy(relay),
       rest: app.handle,
@@ -99,14 +99,14 @@ export function removerOf({
   }
 }
 
-function writerRole(parts: ResourcesDeps): CoordinatorRole {
-  const { base, epoch, projection, registry, workers, queries, auditing } = parts
+function writerRole(deps: ResourcesDeps): CoordinatorRole {
+  const { base, epoch, projection, registry, workers, queries, auditing } = deps
   const { client } = workers
   return {
-    history: parts.history,
+    history: deps.history,
     writerState: () => ({ writer: true, epoch }),
-    ready: parts.ready,
-    live: parts.live,
+    ready: deps.ready,
+    live: deps.live,
     projection,
     workers: workers.workers,
     refusals: auditing.refusals,
@@ -116,15 +116,15 @@ function writerRole(parts: ResourcesDeps): CoordinatorRole {
       takeReport: (report) => base.access.takeReport(report, auditing.refusals),
       introduceKey: auditing.introduceKey,
       cancel: queries.service.cancel,
-      acts: parts.acts,
+      acts: deps.acts,
       groups: queries.groups,
-      clusters: parts.clusters,
+      clusters: deps.clusters,
       isLocalCatalog: (name) => base.localCatalogs.names().includes(name),
-      remove: parts.remove,
-      forgetArchived: parts.forgetArchived,
-      erasures: parts.erasures,
+      remove: deps.remove,
+      forgetArchived: deps.forgetArchived,
+      erasures: deps.erasures,
       shutDown: client.shutDown,
-      tasks: tasksOf(parts, client.forward, auditing.refusals),
+      tasks: tasksOf(deps, client.forward, auditing.refusals),
       deadLetters: () => projection.deadLetters,
       openQueries: () => registry.open,
     },

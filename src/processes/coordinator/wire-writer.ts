@@ -193,7 +193,7 @@ export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator>
     lost,
     announced: () => activeOf(workers.workers),
     ...endingsOf({
-      parts,
+      deps: parts,
       settings,
       tenure,
       acts,
@@ -224,11 +224,11 @@ interface WriterCore extends WiredHistory {
 
 /** Wires the parts that all statements share: open queries, tenure, workers and clusters. */
 async function wireCore(
-  parts: WriterDeps,
+  deps: WriterDeps,
   settings: WriterSettings,
   { lose, over }: { readonly lose: () => void; readonly over: AbortSignal },
 ): Promise<WriterCore> {
-  const { life, base, projection, claimed } = parts
+  const { life, base, projection, claimed } = deps
   const { config, log } = base
   const { epoch } = claimed
   const history = wireHistory(log)
@@ -239,7 +239,7 @@ async function wireCore(
   })
   const registry = createQueryRegistry(clock, settings.retention, mayForget, leave)
   base.keepPagesSince(() => pagesNeededSince(registry.list(), clock.now()))
-  const tenure = tenureOf(parts, registry, settings, lose)
+  const tenure = tenureOf(deps, registry, settings, lose)
   const begin = await log.tip()
   const { logId } = begin
   // A successor's clients already wait with statements. Statements that need the engine wait for it themselves.
@@ -247,7 +247,7 @@ async function wireCore(
   else await base.engineStarted
 
   const refusedBy = (nodeUrl: string): Promise<boolean> => tenure.refusedBy(nodeUrl)
-  const workers = await wireWorkers({ base, settings, epoch, logId, announced: parts.announced, refusedBy })
+  const workers = await wireWorkers({ base, settings, epoch, logId, announced: deps.announced, refusedBy })
   const clusters = await wireClusters(base, begin)
   const live = createLiveQueries(registry, isProjected)
   base.useSystem(systemSourcesOf(base, { live, projection, membership: workers.workers, logId }))
@@ -324,7 +324,7 @@ function loadMeters(
 
 /** The parts of a writer that end in a fixed order. */
 interface EndedDeps {
-  readonly parts: WriterDeps
+  readonly deps: WriterDeps
   readonly settings: WriterSettings
   readonly tenure: Tenure
   readonly acts: ReturnType<typeof wireActs>
@@ -341,7 +341,7 @@ interface EndedDeps {
 }
 
 function endingsOf({
-  parts,
+  deps: parts,
   settings,
   acts,
   duties,

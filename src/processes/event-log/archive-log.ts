@@ -41,17 +41,17 @@ export interface ArchivedLog {
  * @throws ArchiveDamaged when log and archive do not agree: nothing is dropped from there on
  * @throws Fenced | LogUnavailable
  */
-export async function archiveLog(parts: ArchiveLogDeps, policy: ArchivePolicy): Promise<ArchivedLog> {
-  const { archive, query, log, key } = parts
-  if ((await archive.reread()).length === 0 && (await parts.store.start?.()))
+export async function archiveLog(deps: ArchiveLogDeps, policy: ArchivePolicy): Promise<ArchivedLog> {
+  const { archive, query, log, key } = deps
+  if ((await archive.reread()).length === 0 && (await deps.store.start?.()))
     throw new LogUnavailable(
       `The archive at ${archive.folder} is missing: bring it back; Quipu does not begin a new one in its place`,
     )
-  const dropping = await droppingOf(parts)
+  const dropping = await droppingOf(deps)
   const dropped = [...(await dropArchived(dropping))]
   const archived: PeriodManifest[] = []
   const needed = await firstNeeded({ log, query, key })
-  while (needed && parts.isStopped?.() !== true) {
+  while (needed && deps.isStopped?.() !== true) {
     const last = (await archive.periods()).at(-1)
     const end = last && { anchor: last.anchor.number, time: last.anchor.time, at: last.to.map(logPositionOf) }
     const anchor = await nextPeriodEnd({ log, query, key }, end, needed, policy)
@@ -62,8 +62,8 @@ export async function archiveLog(parts: ArchiveLogDeps, policy: ArchivePolicy): 
   return { archived, dropped }
 }
 
-async function droppingOf(parts: ArchiveLogDeps): Promise<DropperDeps> {
-  const { store, dropper, archive, epoch, journal, query, by } = parts
+async function droppingOf(deps: ArchiveLogDeps): Promise<DropperDeps> {
+  const { store, dropper, archive, epoch, journal, query, by } = deps
   const recorded = {
     LogArchived: new Set(await readRecordedPeriods(query, 'LogArchived')),
     LogDropped: new Set(await readRecordedPeriods(query, 'LogDropped')),

@@ -53,8 +53,8 @@ const NEVER = '9999-12-31T00:00:00.000Z'
  * @returns the last period
  * @throws MisconfiguredLog when a query is open
  */
-export async function closeLog(parts: ClosingDeps): Promise<PeriodManifest> {
-  const { log, archive, query, key } = parts
+export async function closeLog(deps: ClosingDeps): Promise<PeriodManifest> {
+  const { log, archive, query, key } = deps
   const tip = await log.tip()
   const last = (await archive.reread()).at(-1)
   if (last && last.to.every(({ offset }, partition) => BigInt(offset) === tip.at[partition]?.offset)) return last
@@ -63,12 +63,12 @@ export async function closeLog(parts: ClosingDeps): Promise<PeriodManifest> {
     throw new MisconfiguredLog(
       `${open.length} queries are still open, the first is ${open[0]}: start the coordinator, and stop it after they have ended`,
     )
-  await archiveWholePeriods(parts, tip)
+  await archiveWholePeriods(deps, tip)
   const previous = (await readLastAnchor(query, tip.logId))?.anchor
   const from = previous ? anchorCheckpoint(previous) : beginning(tip.at.length)
   const { heads, time } = await headsBetween(log, from, tip)
   const anchor = makeAnchor(tip, heads, previous, key)
-  return archivePeriod({ ...parts, canEnd: isQueryId }, exportAnchor(anchor, time, key.public))
+  return archivePeriod({ ...deps, canEnd: isQueryId }, exportAnchor(anchor, time, key.public))
 }
 
 /** A period is held in memory. A long log is therefore cut at anchors, as a running coordinator does. */

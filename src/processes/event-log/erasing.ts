@@ -55,8 +55,8 @@ export interface ErasingWriter extends Partial<Pick<ErasureWriter, 'forgetQuery'
 }
 
 /** Makes the parts of erasures. They have connections of their own, because a search of all tables takes long. */
-export function openErasing(parts: ErasingDeps): Erasing {
-  const { config, secret, connection, log } = parts
+export function openErasing(deps: ErasingDeps): Erasing {
+  const { config, secret, connection, log } = deps
   const pool = new PatientPool({
     ...connection,
     application_name: 'quipu erasure',
@@ -71,14 +71,14 @@ export function openErasing(parts: ErasingDeps): Erasing {
   const logs: SearchedLogs = {
     log,
     before: () => logsBefore(log, archiveOf),
-    selectForgettable: (events, isInNewestLog) => selectForgettable(parts, events, isInNewestLog),
+    selectForgettable: (events, isInNewestLog) => selectForgettable(deps, events, isInNewestLog),
   }
   const store = new ErasureStore(read, {
     subjects: deriveKey(secret, 'erasures'),
     hashes: deriveKey(secret, 'erasure-subjects'),
   })
   async function prove(subject: Subject, erasureId?: string): Promise<Proof> {
-    const locations = await locationsOf(parts, pool, logs)
+    const locations = await locationsOf(deps, pool, logs)
     try {
       return await verifyErasure(locations, subject, erasureId)
     } finally {
@@ -89,7 +89,7 @@ export function openErasing(parts: ErasingDeps): Erasing {
     store,
     logs,
     prove,
-    deps: (writer) => depsOf(parts, { read, store, logs, prove, writer }),
+    deps: (writer) => depsOf(deps, { read, store, logs, prove, writer }),
     close: () => (closing ??= pool.end()),
   }
 }
@@ -144,8 +144,8 @@ interface Opened extends Pick<Erasing, 'store' | 'logs' | 'prove'> {
   readonly writer: ErasingWriter
 }
 
-function depsOf(parts: ErasingDeps, { read, store, logs, prove, writer }: Opened): EraseDeps {
-  const { log } = parts
+function depsOf(deps: ErasingDeps, { read, store, logs, prove, writer }: Opened): EraseDeps {
+  const { log } = deps
   const { journal, projected, onStep, flushed } = writer
   return {
     logs,
@@ -161,7 +161,7 @@ function depsOf(parts: ErasingDeps, { read, store, logs, prove, writer }: Opened
       forgetRecords: (sequences) => log.forget(systemStream, sequences),
       async settled() {
         await projected()
-        await archivesForgot(parts, read)
+        await archivesForgot(deps, read)
       },
     },
     async isRecorded(type, erasureId) {

@@ -23,8 +23,8 @@ export interface StatusDeps {
 const LAG_WAIT_MS = 1500
 
 /** The content of `/v1/status`, except the writer. */
-export async function statusOf(parts: StatusDeps): ReturnType<InfoRoutesDeps['status']> {
-  const { health, projection, restarts, workers, writing, lagWaitMs = LAG_WAIT_MS } = parts
+export async function statusOf(deps: StatusDeps): ReturnType<InfoRoutesDeps['status']> {
+  const { health, projection, restarts, workers, writing, lagWaitMs = LAG_WAIT_MS } = deps
   return {
     log: health.log,
     database: health.database,

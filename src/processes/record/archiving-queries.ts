@@ -52,8 +52,8 @@ export function queryArchivePolicyOf({ timeouts, limits }: Config): ((now: numbe
   })
 }
 
-export function startArchivingQueries(parts: ArchivingQueriesDeps): ArchivingQueries {
-  const { config, connection, files, clock, logger, meters } = parts
+export function startArchivingQueries(deps: ArchivingQueriesDeps): ArchivingQueries {
+  const { config, connection, files, clock, logger, meters } = deps
   const policyOf = queryArchivePolicyOf(config)
   let stopped = false
   let running = false
@@ -63,7 +63,7 @@ export function startArchivingQueries(parts: ArchivingQueriesDeps): ArchivingQue
   async function round(): Promise<void> {
     try {
       const policy = policyOf?.(clock.now())
-      const writtenBefore = policy && (await parts.logBegins?.())
+      const writtenBefore = policy && (await deps.logBegins?.())
       const made = await archiveQueries(
         { ...files, database: connection, isStopped: () => stopped, hasRoom },
         policy && { ...policy, ...(writtenBefore !== undefined && { writtenBefore }) },
@@ -89,7 +89,7 @@ export function startArchivingQueries(parts: ArchivingQueriesDeps): ArchivingQue
 
   /** Whether the disk has room for this number of bytes above the configured minimum. */
   async function hasRoom(bytes: number): Promise<boolean> {
-    return (await parts.freeBytes(resolve(files.folder))) - bytes > config.limits.diskFloorBytes
+    return (await deps.freeBytes(resolve(files.folder))) - bytes > config.limits.diskFloorBytes
   }
 
   async function goOn(): Promise<void> {
@@ -106,7 +106,7 @@ export function startArchivingQueries(parts: ArchivingQueriesDeps): ArchivingQue
 
   const roundMs = Math.max(1000, Math.min(ROUND_MS, config.timeouts.archiveQueriesAfterMs ?? ROUND_MS))
   // If the read models never catch up, their rows differ from the log.
-  parts.caughtUp.then(goOn).catch(() => {})
+  deps.caughtUp.then(goOn).catch(() => {})
   return {
     forget() {
       asked = true

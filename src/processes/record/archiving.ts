@@ -38,22 +38,22 @@ export interface Archiving {
 
 const ROUND_MS = 15_000
 
-export function startArchiving(parts: ArchivingDeps): Archiving {
-  const { config, clock, logger, meters } = parts
+export function startArchiving(deps: ArchivingDeps): Archiving {
+  const { config, clock, logger, meters } = deps
   const policyOf = archivePolicyOf(config)
   let stopped = false
   let timer: NodeJS.Timeout | undefined
 
   async function round(policy: ArchivePolicy): Promise<void> {
-    const store = await recordStoreOf(config, parts.connection.connectionString!, { withKeys: true })
+    const store = await recordStoreOf(config, deps.connection.connectionString!, { withKeys: true })
     try {
       await store.open()
       const { dropper } = store
       if (!dropper) return
-      const { logId } = await parts.log.tip()
+      const { logId } = await deps.log.tip()
       const { dropped } = await archiveLog(
         {
-          ...parts,
+          ...deps,
           store,
           dropper,
           archive: archivesOf(config)(logId),
@@ -101,7 +101,7 @@ export function startArchiving(parts: ArchivingDeps): Archiving {
 
   const roundMs = Math.max(1000, Math.min(ROUND_MS, config.timeouts.archiveAfterMs ?? ROUND_MS))
   // If the read models never catch up, this process has lost the log.
-  parts.caughtUp.then(goOn).catch(() => {})
+  deps.caughtUp.then(goOn).catch(() => {})
   return {
     stop() {
       stopped = true

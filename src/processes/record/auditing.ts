@@ -58,22 +58,22 @@ export interface Auditing {
 /** An unavailable log must not hold up a drain. */
 const STOP_WAIT_MS = 2000
 
-export function startAuditing(parts: AuditingDeps): Auditing {
-  const { log, clock, logger, rebuilt } = parts
+export function startAuditing(deps: AuditingDeps): Auditing {
+  const { log, clock, logger, rebuilt } = deps
   const journal = createSystemJournal(log, clock)
   const refusals = createRefusalLog(journal, clock)
-  const recording = journal.record('ConfigurationLoaded', configurationLoaded(parts, parts.digestKey))
+  const recording = journal.record('ConfigurationLoaded', configurationLoaded(deps, deps.digestKey))
   // If the log is lost to another writer, that writer records its own configuration.
   recording.catch(() => {})
   if (rebuilt) {
     const { events, milliseconds, deadLetters } = rebuilt
     journal.record('ProjectionRebuilt', { events, milliseconds, deadLetters }).catch(() => {})
   }
-  const registering = startRegistrar(parts, journal)
+  const registering = startRegistrar(deps, journal)
   registering.catch((error: unknown) =>
     logger.error('anchor.trouble', { err: error }, 'The anchor key could not be recorded: audits may not know it'),
   )
-  const anchoring = startAnchoring(parts, journal)
+  const anchoring = startAnchoring(deps, journal)
   anchoring.catch((error: unknown) =>
     logger.error(
       'anchor.trouble',

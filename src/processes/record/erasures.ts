@@ -68,8 +68,8 @@ const MOST_PREVIEWS = 20
 const TRY_AGAIN_MS = 2000
 const LONGEST_WAIT_MS = 60_000
 
-export function startErasures(parts: ErasuresDeps): Erasures {
-  const { erasing, logger } = parts
+export function startErasures(deps: ErasuresDeps): Erasures {
+  const { erasing, logger } = deps
   const { store } = erasing
   const previews = new Map<string, PreviewState>()
   let stopped = false
@@ -80,16 +80,16 @@ export function startErasures(parts: ErasuresDeps): Erasures {
   const onStep = (): void => {
     if (stopped) throw new Stopped('The coordinator stops')
   }
-  const deps: EraseDeps = erasing.deps({ ...parts.writer, onStep })
+  const eraseDeps: EraseDeps = erasing.deps({ ...deps.writer, onStep })
 
   /** Tries until the erasure ends. After an error that would repeat, only the next writer tries again. */
   async function run(id: string): Promise<void> {
     running = id
     for (let waitMs = TRY_AGAIN_MS; !stopped; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
       try {
-        const { queries, records, remains } = await carryOut(deps, id)
+        const { queries, records, remains } = await carryOut(eraseDeps, id)
         failures.delete(id)
-        parts.meters().count('erasures', { result: remains.length === 0 ? 'complete' : 'remains' })
+        deps.meters().count('erasures', { result: remains.length === 0 ? 'complete' : 'remains' })
         logger.info(
           'erasure.done',
           { erasure: id, queries, records, locations: remains.length },
@@ -99,7 +99,7 @@ export function startErasures(parts: ErasuresDeps): Erasures {
       } catch (error) {
         if (stopped || error instanceof Stopped || error instanceof Fenced) return
         failures.set(id, (error as Error).message)
-        parts.meters().count('erasures', { result: 'failed' })
+        deps.meters().count('erasures', { result: 'failed' })
         logger.error('erasure.trouble', { erasure: id, err: error }, 'An erasure failed; it is tried again')
         if (error instanceof QuipuError && error.retry === 'never') break
       }
@@ -115,7 +115,7 @@ export function startErasures(parts: ErasuresDeps): Erasures {
     if (resuming) return
     resuming = true
     try {
-      await parts.caughtUp
+      await deps.caughtUp
       for (const { id } of await store.open()) if (running !== id && !failures.has(id)) await run(id)
     } catch (error) {
       if (!stopped) logger.error('erasure.trouble', { err: error }, 'Erasures of an earlier writer were not continued')

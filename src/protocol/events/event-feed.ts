@@ -46,10 +46,10 @@ const LINGER_MS = 1000
  * Sends the log to one reader at the reader's speed: the subscription waits for the socket. So memory holds one batch
  * and one chunk, however slow the reader is.
  */
-export function startEventFeed(parts: EventFeedDeps): EventFeed {
-  const { response, accept, logId } = parts
+export function startEventFeed(deps: EventFeedDeps): EventFeed {
+  const { response, accept, logId } = deps
   const source = `/quipu/${logId}`
-  const next = [...parts.from]
+  const next = [...deps.from]
   let ended = false
   let busy = false
   let sendCaughtUp = (): void => {}
@@ -65,14 +65,14 @@ export function startEventFeed(parts: EventFeedDeps): EventFeed {
       if (ended) return
       next[event.position.partition] = event.position.offset + 1n
       if (!(await accept(event))) continue
-      const data = JSON.stringify(shownCloudEvent(event, source, parts.seesEnder))
+      const data = JSON.stringify(shownCloudEvent(event, source, deps.seesEnder))
       text += `id: ${formatFeedId(next)}\nevent: ${event.type}\ndata: ${data}\n\n`
       if (text.length < CHUNK) continue
       await send(text)
       text = ''
     }
     if (text !== '' && !ended) await send(text)
-    if (next.every((offset, partition) => offset >= parts.endOffsets[partition]!)) sendCaughtUp()
+    if (next.every((offset, partition) => offset >= deps.endOffsets[partition]!)) sendCaughtUp()
   }
 
   async function send(text: string): Promise<void> {
@@ -97,17 +97,17 @@ export function startEventFeed(parts: EventFeedDeps): EventFeed {
       busy = false
     }
   }
-  const from = { logId, at: parts.from.map((offset) => ({ offset })) }
-  const subscription = parts.log.subscribe(from, take, EVENTS_AT_ONCE)
+  const from = { logId, at: deps.from.map((offset) => ({ offset })) }
+  const subscription = deps.log.subscribe(from, take, EVENTS_AT_ONCE)
   subscription.done.then(end, fail)
 
   // The id is sent too, so that a reader whose filter passes little need not scan the same events again.
   const keepAlive = setInterval(() => {
     if (!busy && !response.writableNeedDrain) response.write(`: keep-alive\nid: ${formatFeedId(next)}\n\n`)
-  }, parts.keepAliveMs)
+  }, deps.keepAliveMs)
 
   function fail(error: unknown): void {
-    if (!ended && !(error instanceof LogUnavailable)) parts.onError?.(error)
+    if (!ended && !(error instanceof LogUnavailable)) deps.onError?.(error)
     end()
   }
 

@@ -58,8 +58,8 @@ const GET_ROUTE = '/v1/statement/{queryId}/{token}'
 const POLL_SPANS = 100
 const MAX_TRACESTATE = 512
 
-export function createStatementSpans(parts: StatementSpansDeps): StatementSpans {
-  const { spans, clock } = parts
+export function createStatementSpans(deps: StatementSpansDeps): StatementSpans {
+  const { spans, clock } = deps
   /** By `created`, which is the same object in all states of a query. */
   const polls = new WeakMap<KnownQuery['created'], number>()
 
@@ -74,10 +74,10 @@ export function createStatementSpans(parts: StatementSpansDeps): StatementSpans 
     post(request, response) {
       const client = clientContext(request)
       const traceId = client?.traceId ?? newTraceId()
-      const sampled = parts.sampler(client, traceId)
+      const sampled = deps.sampler(client, traceId)
       const spanId = newSpanId()
       const tracestate = request.headers['tracestate']
-      if (!sampled) parts.onUnsampled?.()
+      if (!sampled) deps.onUnsampled?.()
       else if (spans().enabled) {
         const startMs = clock.now()
         whenAnswered(response, (endMs) => ({

@@ -95,20 +95,20 @@ const TAKE_LOCK = `select pg_try_advisory_lock(hashtext('quipu query archive')) 
  * @throws QueriesChanged | errors of Postgres, of the disk and of DuckDB
  */
 export async function archiveQueries(
-  parts: QueryArchiveDeps,
+  deps: QueryArchiveDeps,
   policy: QueryArchivePolicy | undefined,
 ): Promise<readonly QueriesPeriod[]> {
   const client = new pg.Client({
-    ...parts.database,
+    ...deps.database,
     application_name: 'quipu query archive',
-    options: `${parts.database.options ?? ''} -c search_path=${READ_MODEL_SCHEMA},public -c timezone=UTC`.trim(),
+    options: `${deps.database.options ?? ''} -c search_path=${READ_MODEL_SCHEMA},public -c timezone=UTC`.trim(),
   })
   client.on('error', () => {})
   await client.connect()
   try {
     const { rows } = await client.query<{ held: boolean }>(TAKE_LOCK)
     if (!rows[0]?.held) return []
-    return await new Archiving(parts, client).run(policy)
+    return await new Archiving(deps, client).run(policy)
   } finally {
     await client.end().catch(() => {})
   }
@@ -123,18 +123,18 @@ interface Chosen {
 }
 
 class Archiving {
-  readonly #parts: QueryArchiveDeps
+  readonly #deps: QueryArchiveDeps
   readonly #client: pg.Client
   readonly #query: QueryRows
 
-  constructor(parts: QueryArchiveDeps, client: pg.Client) {
-    this.#parts = parts
+  constructor(deps: QueryArchiveDeps, client: pg.Client) {
+    this.#deps = deps
     this.#client = client
     this.#query = async (text, values) => (await client.query<Record<string, unknown>>(text, [...values])).rows
   }
 
   async run(policy: QueryArchivePolicy | undefined): Promise<readonly QueriesPeriod[]> {
-    const { folder } = this.#parts
+    const { folder } = this.#deps
     const { periods } = await readArchivedQueries(this.#query)
     const isThere = existsSync(folder)
     if (!isThere && periods.length > 0)
@@ -144,9 +144,9 @@ class Archiving {
     await this.#removeUnknown(periods)
     await this.#forget()
     const made: QueriesPeriod[] = []
-    while (policy && this.#parts.isStopped?.() !== true) {
+    while (policy && this.#deps.isStopped?.() !== true) {
       // For a while the folder has the rows as text lines, beside the files.
-      if ((await this.#parts.hasRoom?.(2 * PERIOD_BYTES)) === false)
+      if ((await this.#deps.hasRoom?.(2 * PERIOD_BYTES)) === false)
         throw new NoRoom('The disk has no space for a period of queries')
       const period = await this.#archive(policy)
       if (!period) break
@@ -160,14 +160,14 @@ class Archiving {
    * again.
    */
   async #removeUnknown(periods: readonly QueriesPeriod[]): Promise<void> {
-    const { folder } = this.#parts
+    const { folder } = this.#deps
     const known = new Set(periods.map((period) => period.folder))
     for (const name of await readdir(folder))
       if (!known.has(name)) await rm(join(folder, name), { recursive: true, force: true })
   }
 
   async #archive(policy: QueryArchivePolicy): Promise<QueriesPeriod | undefined> {
-    const copy = await mkdtemp(join(this.#parts.folder, COPY))
+    const copy = await mkdtemp(join(this.#deps.folder, COPY))
     try {
       const copied = await this.#copy(policy, copy)
       if (!copied) return undefined
@@ -193,9 +193,9 @@ class Archiving {
           chosen.since,
         ])
         const content = contentOf(row)
-        await copyRows({ query: this.#query, engine: this.#parts.engine, folder }, table, chosen)
+        await copyRows({ query: this.#query, engine: this.#deps.engine, folder }, table, chosen)
         const sealed = await sealFile(join(folder, fileOf(table.name)))
-        mustAgree(table.name, content, await contentOfFile(this.#query, this.#parts.engine, folder, table))
+        mustAgree(table.name, content, await contentOfFile(this.#query, this.#deps.engine, folder, table))
         files.set(table.name, { ...content, ...sealed })
       }
       await syncNames(folder)
@@ -259,7 +259,7 @@ class Archiving {
    */
   async #publish(chosen: Chosen, files: Files, copy: string): Promise<QueriesPeriod> {
     const folder = basename(copy).slice(COPY.length)
-    await renameDurably(copy, join(this.#parts.folder, folder))
+    await renameDurably(copy, join(this.#deps.folder, folder))
     return this.#inTransaction(async () => {
       await this.#query(LOCK_PERIODS, [])
       for (const table of archivedTables) {
@@ -323,11 +323,11 @@ class Archiving {
         )
       await this.#query('update quipu_log.queries_forgotten set sequence = greatest(sequence, $1)', [last!['sequence']])
     })
-    for (const { old } of rewritten) await rm(join(this.#parts.folder, old.folder), { recursive: true, force: true })
+    for (const { old } of rewritten) await rm(join(this.#deps.folder, old.folder), { recursive: true, force: true })
   }
 
   async #rewrite(old: QueriesPeriod, ids: readonly string[]): Promise<Rewritten> {
-    const { folder, engine } = this.#parts
+    const { folder, engine } = this.#deps
     const copy = await mkdtemp(join(folder, COPY))
     const files = new Map<string, PeriodFile>()
     for (const table of archivedTables) {

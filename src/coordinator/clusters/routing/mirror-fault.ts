@@ -31,24 +31,24 @@ export interface MirrorDeps {
 export async function mirrorFault(
   tables: readonly MirroredTable[],
   target: string,
-  ports: MirrorDeps,
+  deps: MirrorDeps,
 ): Promise<string | undefined> {
   for (const table of tables) {
-    const fault = await faultOf(table, target, ports)
+    const fault = await faultOf(table, target, deps)
     if (fault !== undefined) return fault
   }
   return undefined
 }
 
-async function faultOf(table: MirroredTable, target: string, ports: MirrorDeps): Promise<string | undefined> {
+async function faultOf(table: MirroredTable, target: string, deps: MirrorDeps): Promise<string | undefined> {
   const name = `table ${shownName(table)}`
   if (table.schema === 'information_schema') return `${name} is about this server`
   try {
-    const here = await ports.tableHere(table)
+    const here = await deps.tableHere(table)
     if (!here) return `this server has no ${name}`
     if (here.view) return `${name} is a view of this server`
     if (here.about !== undefined) return `${name} is about this server`
-    const there = await ports.columnsThere(table)
+    const there = await deps.columnsThere(table)
     if (!there) return `${target} has no ${name}`
     const difference = differenceOf(shown(here.columns), shown(there), target)
     return difference && `${name} differs: ${difference}`

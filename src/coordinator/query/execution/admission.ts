@@ -15,16 +15,16 @@ interface AdmissionDeps {
 
 /** The query's slot in its resource group, or the reason why it waits for one. */
 export class Admission {
-  readonly #ports: AdmissionDeps
+  readonly #deps: AdmissionDeps
   #slot: GroupSlot | undefined
   #queuedReason: (() => string) | undefined
   #waiting: Waiting | undefined
   /** Why an act holds the query. */
   #heldFor: string | undefined
 
-  constructor(ports: AdmissionDeps) {
-    this.#ports = ports
-    this.#heldFor = ports.heldBefore
+  constructor(deps: AdmissionDeps) {
+    this.#deps = deps
+    this.#heldFor = deps.heldBefore
   }
 
   /** The reason for the wait; undefined when the query does not wait. */
@@ -56,7 +56,7 @@ export class Admission {
    * @throws EngineError QUERY_QUEUE_FULL; the signal's reason once it is aborted
    */
   async enter(recovered = false): Promise<void> {
-    const { groups, clock, record } = this.#ports
+    const { groups, clock, record } = this.#deps
     const entrant = this.#entrant(recovered)
     const { signal } = entrant
     const held = this.#heldFor !== undefined
@@ -72,7 +72,7 @@ export class Admission {
       this.#slot = free
       return
     }
-    this.#ports.onWait()
+    this.#deps.onWait()
     const since = clock.monotonicMs()
     const waiting = groups.enter(entrant)
     this.#waiting = waiting
@@ -89,7 +89,7 @@ export class Admission {
 
   /** A query that had a slot before a restart keeps it, whatever the limit says. */
   occupy(): void {
-    this.#slot = this.#ports.groups.occupy(this.#entrant(true))
+    this.#slot = this.#deps.groups.occupy(this.#entrant(true))
   }
 
   /** Gives the slot back. */
@@ -100,12 +100,12 @@ export class Admission {
   #entrant(recovered: boolean): Entrant {
     // The record is not awaited: a query that moves to another group waits as before.
     const held = this.#heldFor !== undefined
-    return { ...this.#ports.entrant, recovered, held, moved: (queued) => void this.#wait(queued).catch(() => {}) }
+    return { ...this.#deps.entrant, recovered, held, moved: (queued) => void this.#wait(queued).catch(() => {}) }
   }
 
   async #wait(queued: Queued): Promise<void> {
     this.#queuedReason = () => queued.reason()
     const { group: resourceGroup, position } = queued
-    await this.#ports.record([{ type: 'QueueQuery', data: { resourceGroup, reason: queued.reason(), position } }])
+    await this.#deps.record([{ type: 'QueueQuery', data: { resourceGroup, reason: queued.reason(), position } }])
   }
 }

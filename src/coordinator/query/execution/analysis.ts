@@ -38,7 +38,7 @@ interface SubmittedStatement {
 
 /** Analyses the statement and keeps the result with its cost: only this process knows them. */
 export class Analysis {
-  readonly #ports: AnalysisDeps
+  readonly #deps: AnalysisDeps
   readonly #statement: SubmittedStatement
   /** Present for a traced query. */
   readonly #calls: ConnectorCalls | undefined
@@ -52,8 +52,8 @@ export class Analysis {
   /** Gives back the memory of the syntax tree. */
   #releaseTree = (): void => {}
 
-  constructor(ports: AnalysisDeps, statement: SubmittedStatement) {
-    this.#ports = ports
+  constructor(deps: AnalysisDeps, statement: SubmittedStatement) {
+    this.#deps = deps
     this.#statement = statement
     this.#calls = statement.submission.created.sampled ? createConnectorCalls() : undefined
   }
@@ -91,13 +91,13 @@ export class Analysis {
     // Awaited here, because the work must follow the slice at once.
     if (slice) await slice
     const session = this.#begin()
-    const survey = await this.#ports.frontEnd.survey(text, session, { owner: held.owner, signal })
+    const survey = await this.#deps.frontEnd.survey(text, session, { owner: held.owner, signal })
     this.#fingerprint = { made: survey.fingerprint }
     return survey
   }
 
   async analyze(): Promise<PlannedStatement> {
-    const { frontEnd } = this.#ports
+    const { frontEnd } = this.#deps
     const { submission, signal } = this.#statement
     const { text, held } = submission
     const { owner } = held
@@ -136,7 +136,7 @@ export class Analysis {
     // Properties that only the cluster knows mean nothing here.
     const known = Object.fromEntries(Object.entries(properties).filter(([name]) => sessionProperty(name)))
     const session: SessionContext = { ...rest, properties: known, ...(rightsOf && { rightsOf }) }
-    return this.#ports.frontEnd.plan(text, session, this.#noted(metadata, session), {
+    return this.#deps.frontEnd.plan(text, session, this.#noted(metadata, session), {
       owner: held.owner,
       signal,
       onTimes: (times) => void (this.#times = times),
@@ -145,7 +145,7 @@ export class Analysis {
 
   /** The catalogs as the user may see them: a cluster may decide about its own catalogs itself. */
   #metadataOf({ user }: SessionContext): MetadataPort {
-    const { delegation, metadata, catalogs } = this.#ports
+    const { delegation, metadata, catalogs } = this.#deps
     return delegation ? createMetadataPort(catalogs, user) : metadata
   }
 
@@ -153,7 +153,7 @@ export class Analysis {
   #noted(metadata: MetadataPort, session: SessionContext): MetadataPort {
     const { submission, signal } = this.#statement
     const { text, held } = submission
-    const read = this.#ports.delegation ? readFor(metadata, signal) : metadata
+    const read = this.#deps.delegation ? readFor(metadata, signal) : metadata
     const asked = this.#calls ? this.#calls.noting(read) : read
     const characters = charactersOf(text.sql, session)
     return characters >= LONG_TEXT ? asked : inSlices(asked, characters, held.owner)
@@ -170,19 +170,19 @@ export class Analysis {
   #begin(): SessionContext {
     const { queryId, submission, startTimeMillis } = this.#statement
     const { text } = submission
-    this.#files = this.#ports.filesInForce()
+    this.#files = this.#deps.filesInForce()
     // Set only by the first step. Later steps would count the time that the first step took to parse.
     this.#parsedBeforeMs ??= text.parsed?.times.heldMs ?? 0
-    const bounds = boundedProperties(this.#ports.limits.server)
+    const bounds = boundedProperties(this.#deps.limits.server)
     return sessionContext(queryId, submission, startTimeMillis, this.#rights(), bounds)
   }
 
   /** The access rules; they are not about catalogs of clusters that decide themselves. */
   #rights(): StatementRights {
-    const { delegation, objectsOf } = this.#ports
-    if (!delegation) return this.#ports
+    const { delegation, objectsOf } = this.#deps
+    if (!delegation) return this.#deps
     return {
-      ...this.#ports,
+      ...this.#deps,
       objectsOf(asker) {
         const rightsOf = objectsOf(asker)
         return rightsOf && rightsBeside(rightsOf, (catalog) => delegation.catalogs.decidesItself(catalog))
@@ -205,7 +205,7 @@ export class Analysis {
   listSplits(query: Rendered): ReturnType<typeof listSplits> {
     const known = this.#listed.get(query)
     if (known) return known
-    const list = () => listSplits(this.#ports.catalogs, query)
+    const list = () => listSplits(this.#deps.catalogs, query)
     const listing = this.#calls ? this.#calls.timed('splits', catalogNames(query), list) : list()
     this.#listed.set(query, listing)
     return listing

@@ -31,14 +31,14 @@ interface CompletionDeps {
 
 /** Ends the query, finished or failed, and then releases what it holds. */
 export class Completion {
-  readonly #ports: CompletionDeps
+  readonly #deps: CompletionDeps
   #endedBytes: number | undefined
   #released = false
   #partial = false
   readonly #warnings: Warning[] = []
 
-  constructor(ports: CompletionDeps) {
-    this.#ports = ports
+  constructor(deps: CompletionDeps) {
+    this.#deps = deps
   }
 
   /** Adds a warning that was found after the plan was made. The answers have it from the end of the query on. */
@@ -54,9 +54,9 @@ export class Completion {
       const planned = query.planned
       const ordered = planned?.ordered ?? false
       const digest =
-        this.#ports.digestsBy === undefined || !planned?.columns.length || planned.route === 'delegated'
+        this.#deps.digestsBy === undefined || !planned?.columns.length || planned.route === 'delegated'
           ? undefined
-          : resultDigest(query.pages, ordered, this.#ports.digestsBy)
+          : resultDigest(query.pages, ordered, this.#deps.digestsBy)
       const data = {
         ordered,
         ...resultSize(query.pages),
@@ -65,7 +65,7 @@ export class Completion {
         warnings: [...(planned?.warnings ?? []), ...this.#warnings],
         partial: this.#partial,
         ...(planned?.updateType === undefined ? {} : { updateType: planned.updateType }),
-        ...this.#ports.figures.atEnd(query, 'FINISHED'),
+        ...this.#deps.figures.atEnd(query, 'FINISHED'),
         ...extra,
       }
       return [{ type: 'FinishQuery', data }]
@@ -74,8 +74,8 @@ export class Completion {
 
   /** Finishes the query: the client has received the last page. Resolves when the end is valid. */
   async finish(): Promise<void> {
-    if (isTerminal(this.#ports.aggregate.state.kind)) return
-    await this.#ports.record([this.finishStep()])
+    if (isTerminal(this.#deps.aggregate.state.kind)) return
+    await this.#deps.record([this.finishStep()])
   }
 
   /**
@@ -83,7 +83,7 @@ export class Completion {
    * that it has.
    */
   async stopStage(stage: number): Promise<void> {
-    const { aggregate, work } = this.#ports
+    const { aggregate, work } = this.#deps
     const query = aggregate.intended
     if (query.kind === 'NONE' || isTerminal(query.kind)) return
     const dropped = work.dropPending(subtreeOf(query.planned?.stages ?? [], stage))
@@ -103,7 +103,7 @@ export class Completion {
    * @param endedBy the user that ends it from outside
    */
   async fail(thrown: Failure, endedBy?: EndedBy): Promise<void> {
-    const { aggregate, work, figures, record } = this.#ports
+    const { aggregate, work, figures, record } = this.#deps
     const { intended } = aggregate
     if (work.suspended || isTerminal(intended.kind) || (intended.kind !== 'NONE' && isDecided(intended))) return
     work.stop()
@@ -138,7 +138,7 @@ export class Completion {
               {
                 type: 'FailQuery',
                 ...end,
-                figures: this.#ports.figures.atEnd(query, canceled ? 'CANCELED' : 'FAILED'),
+                figures: this.#deps.figures.atEnd(query, canceled ? 'CANCELED' : 'FAILED'),
               },
             ],
     ]
@@ -149,7 +149,7 @@ export class Completion {
    * coordinator.
    */
   async failFor(error: unknown): Promise<void> {
-    const { aggregate, work, onInternalError } = this.#ports
+    const { aggregate, work, onInternalError } = this.#deps
     if (work.suspended || error instanceof Ended) return
     if (!(error instanceof EngineError || error instanceof NotTaken)) onInternalError(aggregate.queryId, error)
     await this.fail(error instanceof NotTaken ? notTaken(error) : toFailure(error))
@@ -157,7 +157,7 @@ export class Completion {
 
   /** Handles that the log did not take the failure. */
   unrecorded(error: unknown): void {
-    const { aggregate, work, onInternalError, onUnrecorded } = this.#ports
+    const { aggregate, work, onInternalError, onUnrecorded } = this.#deps
     if (work.suspended) return
     onInternalError(aggregate.queryId, error)
     // The log itself reports these errors. A query that no client has seen needs no end.
@@ -169,20 +169,20 @@ export class Completion {
   // --- given back --------------------------------------------------------------------------------------------------
   /** Bytes of this process's memory that the query holds, about; after its end, the bytes that it held until then. */
   get bytes(): number {
-    return this.#endedBytes ?? this.#ports.held.bytes
+    return this.#endedBytes ?? this.#deps.held.bytes
   }
 
   /** Releases the query's memory: an ended query is counted by the registry that keeps it. */
   releaseMemory(): void {
-    this.#endedBytes ??= this.#ports.held.bytes
-    this.#ports.held.release()
+    this.#endedBytes ??= this.#deps.held.bytes
+    this.#deps.held.release()
   }
 
   /**
    * Deletes tasks whose pages are all kept beside the log; other tasks serve their pages as long as answers are kept.
    */
   releaseTasks(): void {
-    const { aggregate, cleaner, answersKeptMs } = this.#ports
+    const { aggregate, cleaner, answersKeptMs } = this.#deps
     const query: QueryState = aggregate.state
     if (this.#released || query.kind === 'NONE') return
     this.#released = true

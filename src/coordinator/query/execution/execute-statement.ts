@@ -35,7 +35,7 @@ import { carryOutWrite, resumeWrite } from './write-statement.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 
-interface StatementDeps {
+interface StatementRun {
   readonly deps: ExecutionDeps
   readonly run: RunContext
   readonly submission: Submission
@@ -50,11 +50,11 @@ interface StatementDeps {
  * Carries out a statement from its text to its result. Resolves once all of it is recorded.
  * @throws the error that fails the query
  */
-export async function executeStatement(parts: StatementDeps): Promise<void> {
-  const { deps, submission, resumed, admission, analysis } = parts
-  if (resumed?.state.planned) return goOn(parts, resumed.state.planned)
+export async function executeStatement(statement: StatementRun): Promise<void> {
+  const { deps, submission, resumed, admission, analysis } = statement
+  if (resumed?.state.planned) return goOn(statement, resumed.state.planned)
   // A statement of an earlier coordinator is checked again: no event says whether it was checked before.
-  const { identity, queryId } = parts.run
+  const { identity, queryId } = statement.run
   if (!deps.authorize(identity, { action: 'execute', queryId }))
     throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot execute query')
   if (resumed && submission.created.redacted) throw secretsNotKept()
@@ -64,16 +64,16 @@ export async function executeStatement(parts: StatementDeps): Promise<void> {
   // A query that had a slot in its resource group keeps it.
   if (resumed?.state.kind === 'PLANNING') admission.occupy()
   else await admission.enter(resumed !== undefined)
-  await checkTransaction(parts)
+  await checkTransaction(statement)
   const analysisStart = deps.clock.monotonicMs()
-  parts.limits.planning(resumed && planningBefore(resumed.state, submission.type.get(), resumedAt))
+  statement.limits.planning(resumed && planningBefore(resumed.state, submission.type.get(), resumedAt))
   const early = new EarlyAnalysis(analysis)
   const surveyed = deps.delegation && (await surveyFor(deps.delegation, analysis))
-  if (surveyed && (await runElsewhere(parts, surveyed, early, analysisStart))) return
-  const analyzed = surveyed ? await analyzeBesideClusters(parts, surveyed, early) : await early.take()
-  parts.limits.narrow(propertiesOf(analyzed))
+  if (surveyed && (await runElsewhere(statement, surveyed, early, analysisStart))) return
+  const analyzed = surveyed ? await analyzeBesideClusters(statement, surveyed, early) : await early.take()
+  statement.limits.narrow(propertiesOf(analyzed))
   const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart + analysis.parsedBeforeMs) * 1e6)
-  return carryOut(parts, analyzed, analysisNanos)
+  return carryOut(statement, analyzed, analysisNanos)
 }
 
 /** The properties of the statement that decide its route, and the clusters that it may go to. */
@@ -91,7 +91,7 @@ async function surveyFor(delegation: Delegation, analysis: Analysis): Promise<Su
  * COMMIT and ROLLBACK make these checks later, because they also make the client leave its transaction.
  * @throws EngineError TRANSACTION_ALREADY_ABORTED in a transaction in which a statement failed; UNKNOWN_TRANSACTION
  */
-async function checkTransaction({ deps, submission, analysis }: StatementDeps): Promise<void> {
+async function checkTransaction({ deps, submission, analysis }: StatementRun): Promise<void> {
   const { session } = submission
   if (session.transactionId === undefined || session.transactionId === 'NONE') return
   const { kind } = await analysis.survey()
@@ -107,12 +107,12 @@ async function checkTransaction({ deps, submission, analysis }: StatementDeps): 
  * @throws EngineError QUERY_REJECTED by a rule
  */
 async function runElsewhere(
-  parts: StatementDeps,
+  statement: StatementRun,
   { delegation, survey }: Surveyed,
   early: EarlyAnalysis,
   startMs: number,
 ): Promise<boolean> {
-  const { deps, run, submission, analysis } = parts
+  const { deps, run, submission, analysis } = statement
   const query = run.aggregate.intended
   const resourceGroup = query.kind === 'NONE' ? submission.created.resourceGroup : groupOfQuery(query)
   const { routed, analyse } = await routeStatement(delegation, {
@@ -138,9 +138,9 @@ async function runElsewhere(
     throw new EngineError('QUERY_REJECTED', routed.message)
   }
   // If the answer to a POST is lost, the client repeats the POST. So a change begins after the client's next request.
-  if (!routed.readOnly) await enterOnceFollowed(parts)
+  if (!routed.readOnly) await enterOnceFollowed(statement)
   const { text, session } = submission
-  const statement = {
+  const delegated = {
     routed,
     queryType,
     sql: text.sql,
@@ -152,7 +152,7 @@ async function runElsewhere(
     },
   }
   try {
-    await runRemoteStatement(delegation, run, statement)
+    await runRemoteStatement(delegation, run, delegated)
   } finally {
     for (const changed of changedMetadata(survey, fullNames(survey, session)))
       delegation.catalogs.drop(targetOf(routed), changed)
@@ -162,7 +162,7 @@ async function runElsewhere(
 
 /** Adds a warning to a list of names that lacks the catalogs of a cluster. */
 async function analyzeBesideClusters(
-  { submission }: StatementDeps,
+  { submission }: StatementRun,
   { delegation, survey }: Surveyed,
   early: EarlyAnalysis,
 ): Promise<PlannedStatement> {
@@ -176,15 +176,15 @@ async function analyzeBesideClusters(
 }
 
 /** Continues a planned query after a restart: it is not planned again, and published pages are not computed again. */
-async function goOn(parts: StatementDeps, planned: Planned): Promise<void> {
-  const { deps, run, admission, analysis, waiters } = parts
-  const { created } = parts.submission
+async function goOn(statement: StatementRun, planned: Planned): Promise<void> {
+  const { deps, run, admission, analysis, waiters } = statement
+  const { created } = statement.submission
   waiters.planIsKnown()
   admission.occupy()
   run.keepRoute(planned.routed)
   if (planned.routed?.to === 'reject') throw new EngineError('QUERY_REJECTED', planned.routed.message)
   if (run.aggregate.intended.kind === 'FINISHING') return
-  if (planned.route === 'delegated') return resumeDelegated(parts, planned)
+  if (planned.route === 'delegated') return resumeDelegated(statement, planned)
   const plan = recordedPlan(planned)
   // EXPLAIN ANALYZE reports the figures of one run, and that run was interrupted.
   if (plan && resultStage(plan.stages)?.output === 'none')
@@ -196,7 +196,7 @@ async function goOn(parts: StatementDeps, planned: Planned): Promise<void> {
     const resumedWrite = resumeWrite(deps, run, planned)
     if (resumedWrite !== 'analyze') return resumedWrite
     if (created.redacted) throw secretsNotKept()
-    return analyzeAndWrite(parts, 0)
+    return analyzeAndWrite(statement, 0)
   }
   if (plan?.stages.some(computes)) {
     await runPlan(deps, run, plan, undefined)
@@ -204,10 +204,10 @@ async function goOn(parts: StatementDeps, planned: Planned): Promise<void> {
   }
   if (created.redacted) throw secretsNotKept()
   // No stage computes: session statements, CALL and EXPLAIN give the same answer again.
-  await carryOut(parts, await analysis.analyze(), 0)
+  await carryOut(statement, await analysis.analyze(), 0)
 }
 
-async function resumeDelegated({ deps, run, submission }: StatementDeps, planned: Planned): Promise<void> {
+async function resumeDelegated({ deps, run, submission }: StatementRun, planned: Planned): Promise<void> {
   if (!deps.delegation)
     throw new EngineError(
       'REMOTE_HOST_GONE',
@@ -234,15 +234,15 @@ function propertiesOf(analyzed: PlannedStatement): Readonly<Record<string, strin
   return (analyzed.kind === 'query' && analyzed.properties) || {}
 }
 
-async function carryOut(parts: StatementDeps, analyzed: PlannedStatement, analysisNanos: number): Promise<void> {
-  const { deps, run } = parts
+async function carryOut(statement: StatementRun, analyzed: PlannedStatement, analysisNanos: number): Promise<void> {
+  const { deps, run } = statement
   switch (analyzed.kind) {
     case 'query':
       return runQuery(deps, run, analyzed, analysisNanos)
     case 'session':
       // A user that set a limit that no statement can keep must be able to reset it.
-      parts.limits.dispose()
-      return runSessionStatement(deps, run, analyzed, { analysisNanos, session: parts.submission.session })
+      statement.limits.dispose()
+      return runSessionStatement(deps, run, analyzed, { analysisNanos, session: statement.submission.session })
     case 'call':
       return runCall(deps, run, analyzed, analysisNanos)
     case 'explain':
@@ -251,14 +251,14 @@ async function carryOut(parts: StatementDeps, analyzed: PlannedStatement, analys
         : runExplain(deps, run, analyzed, analysisNanos)
     case 'write':
       // Without an `await` here, this function does not hold the analysis in memory until the client's next request.
-      return writeOnceFollowed(parts, analysisNanos)
+      return writeOnceFollowed(statement, analysisNanos)
     default:
       return unreachable(analyzed)
   }
 }
 
 /** Releases the query's slot in its group until the client's next request, and then waits for a slot again. */
-async function enterOnceFollowed({ run, admission, waiters, limits }: StatementDeps): Promise<void> {
+async function enterOnceFollowed({ run, admission, waiters, limits }: StatementRun): Promise<void> {
   const followed = run.leaveUntilFollowed()
   waiters.planIsKnown()
   waiters.wake()
@@ -268,13 +268,13 @@ async function enterOnceFollowed({ run, admission, waiters, limits }: StatementD
   limits.planning()
 }
 
-async function writeOnceFollowed(parts: StatementDeps, analysisNanos: number): Promise<void> {
-  await enterOnceFollowed(parts)
+async function writeOnceFollowed(statement: StatementRun, analysisNanos: number): Promise<void> {
+  await enterOnceFollowed(statement)
   // The client sent no request until now: the catalogs may have changed since the first analysis.
-  return analyzeAndWrite(parts, analysisNanos)
+  return analyzeAndWrite(statement, analysisNanos)
 }
 
-async function analyzeAndWrite({ deps, run, analysis }: StatementDeps, analysisNanos: number): Promise<void> {
+async function analyzeAndWrite({ deps, run, analysis }: StatementRun, analysisNanos: number): Promise<void> {
   const again = () => analyzeWrite(analysis)
   return carryOutWrite(deps, run, { analyzed: await again(), analysisNanos, again })
 }

@@ -26,16 +26,16 @@ interface FiguresDeps {
 
 /** The figures of the query's tasks: newer than the log while they run. */
 export class Figures {
-  readonly #ports: FiguresDeps
+  readonly #deps: FiguresDeps
   readonly #live = new Map<TaskId, TaskStats>()
   #progressAt: number
   /** How many of the waits have passed, those under earlier coordinators included. */
   #recorded: number
 
-  constructor(ports: FiguresDeps) {
-    this.#ports = ports
-    this.#progressAt = ports.clock.monotonicMs()
-    this.#recorded = waitsPassed(ports.aggregate.intended, ports.clock.now())
+  constructor(deps: FiguresDeps) {
+    this.#deps = deps
+    this.#progressAt = deps.clock.monotonicMs()
+    this.#recorded = waitsPassed(deps.aggregate.intended, deps.clock.now())
   }
 
   /** Newest figures of running tasks, by task id. */
@@ -45,7 +45,7 @@ export class Figures {
 
   /** Takes new figures of a running task. The log gets those of all tasks from time to time; this is not awaited. */
   progressed(task: TaskId, stats: TaskStats): void {
-    const { clock, work, record, wake } = this.#ports
+    const { clock, work, record, wake } = this.#deps
     this.#live.set(task, stats)
     wake()
     const now = clock.monotonicMs()
@@ -63,9 +63,9 @@ export class Figures {
 
   /** The usage that the query's resource group counts. */
   usage(): QueryUsage {
-    const query = this.#ports.aggregate.intended
+    const query = this.#deps.aggregate.intended
     if (query.kind === 'NONE') return { cpuMillis: 0, memoryBytes: 0, scannedBytes: 0 }
-    const { cpuNanos, rawInputBytes } = queryTotals(query, this.#live, this.#ports.clock.now())
+    const { cpuNanos, rawInputBytes } = queryTotals(query, this.#live, this.#deps.clock.now())
     let memoryBytes = 0
     for (const task of query.tasks.values())
       if (!isTaskTerminal(task.state)) memoryBytes += statsOf(task, this.#live)?.memoryBytes ?? 0
@@ -73,13 +73,13 @@ export class Figures {
   }
 
   totals(): QueryTotals | undefined {
-    const query = this.#ports.aggregate.intended
-    return query.kind === 'NONE' ? undefined : queryTotals(query, this.#live, this.#ports.clock.now())
+    const query = this.#deps.aggregate.intended
+    return query.kind === 'NONE' ? undefined : queryTotals(query, this.#live, this.#deps.clock.now())
   }
 
   /** The figures for the event of the query's end. */
   atEnd(query: KnownQuery, end: 'FINISHED' | 'FAILED' | 'CANCELED'): EndFigures {
-    const now = this.#ports.clock.now()
+    const now = this.#deps.clock.now()
     const executionStartedAt = query.planned?.executionStartedAt
     return {
       stages: [...stagesAtEnd(query, end, new Date(now).toISOString())],

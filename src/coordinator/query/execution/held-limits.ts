@@ -50,7 +50,7 @@ interface Due {
  * restart. CPU, memory and bytes read are enforced where the task runs, and also here as far as tasks report them.
  */
 export class HeldLimits {
-  readonly #ports: LimitDeps
+  readonly #deps: LimitDeps
   #limits: QueryLimits
   #began: Began = {}
   #timer: NodeJS.Timeout | undefined
@@ -58,8 +58,8 @@ export class HeldLimits {
   #timerAt = Infinity
   #over = false
 
-  constructor(ports: LimitDeps) {
-    this.#ports = ports
+  constructor(deps: LimitDeps) {
+    this.#deps = deps
     this.#limits = this.#limitsWith({})
   }
 
@@ -73,11 +73,11 @@ export class HeldLimits {
    * @param planned the plan of a query that an earlier coordinator planned
    */
   begin(planned?: QueryEventOf<'QueryPlanned'>['data']): void {
-    this.#began.runTime = this.#monotonic(this.#ports.createdMillis)
+    this.#began.runTime = this.#monotonic(this.#deps.createdMillis)
     if (planned?.sessionProperties) this.#limits = this.#limitsWith(planned.sessionProperties)
     if (planned) {
       const { executionStartedAt, parseNanos, analysisNanos, planningNanos } = planned
-      const plannedAt = executionStartedAt === undefined ? this.#ports.clock.now() : Date.parse(executionStartedAt)
+      const plannedAt = executionStartedAt === undefined ? this.#deps.clock.now() : Date.parse(executionStartedAt)
       this.#began.executionTime = this.#monotonic(plannedAt - (parseNanos + analysisNanos + planningNanos) / 1e6)
     }
     this.#arm()
@@ -85,7 +85,7 @@ export class HeldLimits {
 
   /** Starts the limit for planning. @param beforeMs how long earlier coordinators have planned the query */
   planning(beforeMs = 0): void {
-    const began = this.#ports.clock.monotonicMs() - beforeMs
+    const began = this.#deps.clock.monotonicMs() - beforeMs
     this.#began.planningTime = began
     this.#began.executionTime ??= began
     this.#arm()
@@ -106,16 +106,16 @@ export class HeldLimits {
     const { planningTime: since } = this.#began
     if (since === undefined) return
     delete this.#began.planningTime
-    if (this.#dueAt(since, this.#limits.planningTime) <= this.#ports.clock.monotonicMs())
+    if (this.#dueAt(since, this.#limits.planningTime) <= this.#deps.clock.monotonicMs())
       throw new EngineError('EXCEEDED_TIME_LIMIT', words.planningTime(this.#limits.planningTime))
     this.#arm()
   }
 
   /** The limits that are sent with a task, beside its fragment. */
   forTask(): { readonly remainingMillis: number; readonly bounds?: TaskBounds } {
-    const bounds = taskBounds(this.#limits, this.#ports.figures.usage())
+    const bounds = taskBounds(this.#limits, this.#deps.figures.usage())
     const next = this.#next()
-    const remaining = next ? Math.max(0, next.at - this.#ports.clock.monotonicMs()) : 0
+    const remaining = next ? Math.max(0, next.at - this.#deps.clock.monotonicMs()) : 0
     return { remainingMillis: remaining + GRACE_MS, ...(bounds && { bounds }) }
   }
 
@@ -123,7 +123,7 @@ export class HeldLimits {
   check(): void {
     const { cpuTime, memory, scan } = this.#limits
     if (this.#over || (!cpuTime && !memory && !scan)) return
-    const { cpuMillis, memoryBytes, scannedBytes } = this.#ports.figures.usage()
+    const { cpuMillis, memoryBytes, scannedBytes } = this.#deps.figures.usage()
     if (cpuTime && cpuMillis * 1e6 > cpuTime.amount) this.#fail(cpuFailure(cpuTime))
     else if (memory && memoryBytes > memory.amount) this.#fail(memoryFailure(memory))
     else if (scan && scannedBytes > scan.amount) this.#fail(scanFailure(scan))
@@ -136,13 +136,13 @@ export class HeldLimits {
   }
 
   #limitsWith(properties: Readonly<Record<string, string>>): QueryLimits {
-    const { settings, properties: ofSession } = this.#ports
+    const { settings, properties: ofSession } = this.#deps
     return queryLimits({ properties: { ...ofSession, ...properties } }, settings.bounds, settings.maxAttempts)
   }
 
   /** Converts to monotonic time. The wall clock is read once, so later changes of it move nothing. */
   #monotonic(millis: number): number {
-    const { clock } = this.#ports
+    const { clock } = this.#deps
     return clock.monotonicMs() - Math.max(0, clock.now() - millis)
   }
 
@@ -169,13 +169,13 @@ export class HeldLimits {
     const next = this.#next()
     if (!next || this.#over || next.at >= this.#timerAt) return
     clearTimeout(this.#timer)
-    const now = this.#ports.clock.monotonicMs()
+    const now = this.#deps.clock.monotonicMs()
     const wait = Math.min(Math.ceil(Math.max(0, next.at - now)), LONGEST_TIMER_MS)
     this.#timerAt = now + wait
     this.#timer = setTimeout(() => {
       this.#timerAt = Infinity
       const due = this.#next()
-      if (!due || due.at > this.#ports.clock.monotonicMs()) return this.#arm()
+      if (!due || due.at > this.#deps.clock.monotonicMs()) return this.#arm()
       const { time } = due
       this.#fail({ errorName: 'EXCEEDED_TIME_LIMIT', message: words[time](this.#limits[time]) })
     }, wait)
@@ -184,7 +184,7 @@ export class HeldLimits {
   #fail({ errorName, message }: Pick<Failure, 'errorName' | 'message'>): void {
     this.dispose()
     // If the failure cannot be recorded, the recorder reports it.
-    this.#ports.fail(failureOf(errorName, message)).catch(() => {})
+    this.#deps.fail(failureOf(errorName, message)).catch(() => {})
   }
 }
 

@@ -18,7 +18,7 @@ import { Figures } from './figures.ts'
 import { HeldLimits } from './held-limits.ts'
 import { createRecorder, type Recorder } from '../stream/recorder.ts'
 import { OngoingWork } from './ongoing-work.ts'
-import { createRunContext, type RunContextDeps } from './run-context.ts'
+import { createRunContext, type RunContextParts } from './run-context.ts'
 import { Waiters } from './waiters.ts'
 import { executeStatement } from './execute-statement.ts'
 import { identityOf } from '../session/session-identity.ts'
@@ -65,7 +65,7 @@ class Execution implements QueryExecution {
   readonly planKnown: Promise<void>
   readonly calls: QueryExecution['calls']
   readonly firstToken: number
-  readonly #parts: RunContextDeps
+  readonly #parts: RunContextParts
   #headers: readonly ResponseHeader[] | undefined
   #remote: RemoteAnswers | undefined
 
@@ -214,13 +214,13 @@ function putTogether(
   queryId: QueryId,
   submission: Submission,
   resumed: Resumption | undefined,
-  kept: Pick<RunContextDeps, 'keepHeaders' | 'keepRemote'>,
-): RunContextDeps {
+  kept: Pick<RunContextParts, 'keepHeaders' | 'keepRemote'>,
+): RunContextParts {
   const { cleaner, clock, groups, onInternalError, onUnrecorded } = deps
   const { created, held } = submission
   const startTimeMillis = resumed ? Date.parse(resumed.state.createdAt) : clock.now()
   const trace = parseTraceparent(created.traceparent)
-  const spanContext: RunContextDeps['spanContext'] = (name, entity) =>
+  const spanContext: RunContextParts['spanContext'] = (name, entity) =>
     trace && formatTraceparent({ ...trace, spanId: entitySpanId(name, entity) })
   const ofQuery = spanContext('query', queryId)
   const aggregate = createQueryAggregate(queryId, deps.log, clock, () => ofQuery, {

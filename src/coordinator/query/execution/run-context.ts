@@ -82,7 +82,7 @@ export interface RunContext {
 }
 
 /** The parts of a query's execution. */
-export interface RunContextDeps {
+export interface RunContextParts {
   readonly deps: Pick<ExecutionDeps, 'catalogs' | 'clock' | 'delegation' | 'limits' | 'objectsOf' | 'withinSpan'>
   readonly query: Pick<RunContext, 'queryId' | 'user' | 'identity' | 'startTimeMillis' | 'aggregate'>
   readonly recorder: Recorder
@@ -101,7 +101,7 @@ export interface RunContextDeps {
   readonly keepRemote: (answers: RemoteAnswers) => void
 }
 
-export function createRunContext(parts: RunContextDeps): RunContext {
+export function createRunContext(parts: RunContextParts): RunContext {
   const { deps, query, recorder, work, waiters, admission, analysis, figures, limits, completion, held, pages } = parts
   const { queryId } = query
   let routed: Routed | undefined

@@ -72,7 +72,7 @@ interface AggregateDeps {
 
 class Aggregate implements QueryAggregate {
   readonly queryId: QueryId
-  readonly #parts: AggregateDeps
+  readonly #deps: AggregateDeps
   readonly #seal: (event: QueryEvent) => QueryEvent
   #state: QueryState
   #intended: QueryState
@@ -84,10 +84,10 @@ class Aggregate implements QueryAggregate {
   #underway: Underway[] = []
   readonly #listeners: ((events: readonly QueryEvent[]) => void)[] = []
 
-  constructor(parts: AggregateDeps) {
-    const { queryId, start } = parts
+  constructor(deps: AggregateDeps) {
+    const { queryId, start } = deps
     this.queryId = queryId
-    this.#parts = parts
+    this.#deps = deps
     this.#seal = start.seal ?? ((event) => event)
     this.#state = start.state
     this.#intended = start.state
@@ -120,7 +120,7 @@ class Aggregate implements QueryAggregate {
   }
 
   async execute(steps: readonly QueryStep[], pages?: readonly ResultPage[]): Promise<number> {
-    const { queryId, clock } = this.#parts
+    const { queryId, clock } = this.#deps
     for (;;) {
       const decided = decideAll({ queryId, seal: this.#seal, now: clock.now() }, this.#intended, steps)
       if (decided.events.length === 0) return 0
@@ -134,7 +134,7 @@ class Aggregate implements QueryAggregate {
   }
 
   async #append({ events, led }: Decided, pages: readonly ResultPage[] | undefined): Promise<void> {
-    const { queryId, log, traceparent } = this.#parts
+    const { queryId, log, traceparent } = this.#deps
     const own: Underway = { events, from: this.#intended, led, takenBack: false }
     const expected = this.#sequence
     this.#underway.push(own)

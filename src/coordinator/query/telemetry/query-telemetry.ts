@@ -39,7 +39,7 @@ export interface QueryTelemetryDeps {
 }
 
 /** Reports each query at its end: in metrics, in one log line, and as a trace. */
-export function createQueryTelemetry(parts: QueryTelemetryDeps): QueryTelemetry {
+export function createQueryTelemetry(deps: QueryTelemetryDeps): QueryTelemetry {
   const firstSeen = new WeakSet<object>()
 
   function ended(
@@ -49,16 +49,16 @@ export function createQueryTelemetry(parts: QueryTelemetryDeps): QueryTelemetry 
     calls: readonly ConnectorCall[] = [],
   ): void {
     if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return
-    countQuery(query, times, parts.meters(), parts.names)
+    countQuery(query, times, deps.meters(), deps.names)
     logEnd(query, recovered)
-    if (!query.created.sampled || !parts.spans().enabled) return
-    const options = { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query), times, calls }
+    if (!query.created.sampled || !deps.spans().enabled) return
+    const options = { withRequest: recovered, pollsUnrecorded: deps.pollsUnrecorded(query), times, calls }
     // The span of the POST may be lost with the coordinator that answered it; if it is not, the ids are the same. The
     // span maker follows this process's appends: it has all events of the process's own queries, but lacks the first
     // events of a recovered query, so that the spans of such a query are made here.
-    if (recovered) return parts.spans().emit(querySpans(query, options))
+    if (recovered) return deps.spans().emit(querySpans(query, options))
     const end: QueryEnded = { kind: 'queryEnded', queryId: query.queryId, options }
-    parts.spans().later(end)
+    deps.spans().later(end)
   }
 
   function logEnd(query: EndedQuery, recovered: boolean): void {
@@ -90,13 +90,13 @@ export function createQueryTelemetry(parts: QueryTelemetryDeps): QueryTelemetry 
       outputBytes: bytes,
       tasks: totals.totalTasks,
       retries: [...query.tasks.values()].filter((task) => task.retryOf !== undefined).length,
-      polls: parts.polls(query),
+      polls: deps.polls(query),
       ...(recovered ? { recovered } : {}),
       traceId: context?.traceId,
       spanId: context?.spanId,
     }
-    parts.logger.info('query.completed', about, failure ? `Query failed: ${failure.errorName}` : 'Query finished')
-    if (elapsedMillis >= parts.slowMs) logSlow(query, elapsedMillis, context?.traceId)
+    deps.logger.info('query.completed', about, failure ? `Query failed: ${failure.errorName}` : 'Query finished')
+    if (elapsedMillis >= deps.slowMs) logSlow(query, elapsedMillis, context?.traceId)
   }
 
   function logSlow(query: EndedQuery, elapsedMillis: number, traceId: string | undefined): void {
@@ -105,7 +105,7 @@ export function createQueryTelemetry(parts: QueryTelemetryDeps): QueryTelemetry 
     const [slowest] = operators
     const [phase] = Object.entries(phases).toSorted(([, a], [, b]) => b - a)
     const where = slowest ? `; ${slowest.operator} worked ${slowest.timeMillis} ms` : ''
-    parts.logger.warn(
+    deps.logger.warn(
       'query.slow',
       {
         queryId: query.queryId,
@@ -142,9 +142,9 @@ export function createQueryTelemetry(parts: QueryTelemetryDeps): QueryTelemetry 
       // An aggregate has one `created` object: only the first answer of the query counts.
       if (firstSeen.has(query.created)) return
       firstSeen.add(query.created)
-      const seconds = (parts.now() - Date.parse(query.createdAt)) / 1000
+      const seconds = (deps.now() - Date.parse(query.createdAt)) / 1000
       const labels = { route: query.planned?.route ?? 'none' }
-      parts.meters().observe('queryFirstPageDuration', labels, Math.max(0, seconds), traceOf(query))
+      deps.meters().observe('queryFirstPageDuration', labels, Math.max(0, seconds), traceOf(query))
     },
   }
 }
