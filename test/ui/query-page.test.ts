@@ -33,7 +33,7 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
   it('shows all events of a long query, and links to its JSON', async () => {
     const { api } = runningQuery(() => 1_500)
     await browser.withPage('/ui/query/q', api, async (page) => {
-      await page.getByText('Now: 1500 events').waitFor()
+      await page.getByText('Now: 1,500 events').waitFor()
       expect(await page.getByRole('slider').getAttribute('aria-valuemax')).toBe('1500')
       expect(await page.getByRole('link', { name: 'JSON' }).getAttribute('href')).toBe('/v1/query/q?format=json')
     })
@@ -273,7 +273,7 @@ describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of
       (sequence) => (sequence === 4_999 ? 'quipu.task.created.v1' : undefined),
     )
     await browser.withPage('/ui/query/q', api, async (page) => {
-      await page.getByText('Now: 5000 events').waitFor()
+      await page.getByText('Now: 5,000 events').waitFor()
       await page.getByText('· query failed ·').waitFor()
       await page.getByRole('slider').press('ArrowLeft')
       await page.getByText('As of event 4999 of 5000').waitFor()

@@ -3,6 +3,7 @@ import { kindOf, type EventHead } from '../../../api/event-summary.ts'
 import { Explained } from '../../../parts/explained.tsx'
 import { EXPLANATIONS } from '../../../parts/explanations.ts'
 import { Instant } from '../../../parts/instant.tsx'
+import { countedAs } from '../../../parts/units.ts'
 import { eventName } from '../events/event-name.ts'
 
 /** Chooses the event as of which the page shows the query; `Now` follows the query again. */
@@ -27,6 +28,7 @@ export function TimeSlider({
         flex="1 1 16rem"
         min={1}
         max={Math.max(last, 2)}
+        disabled={last < 2}
         value={at}
         onChange={onTravel}
         thumbLabel="As of event"
@@ -35,7 +37,7 @@ export function TimeSlider({
       />
       <Text size="sm" w="20rem">
         <Explained by={EXPLANATIONS.asOf}>
-          {asOf === undefined ? `Now: ${last} events` : `As of event ${at} of ${last}`}
+          {asOf === undefined ? `Now: ${countedAs(last, 'event')}` : `As of event ${at} of ${last}`}
         </Explained>
         {event ? (
           <>
