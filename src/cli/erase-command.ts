@@ -77,13 +77,13 @@ export async function eraseCommand(argv: readonly string[]): Promise<number> {
   }
   const flags = readFlags(argv)
   const config = loadConfig(flags.settings, process.env)
-  return openForCommand(config, async (parts) => {
-    const log = await parts.log()
-    await parts.migrated()
+  return openForCommand(config, async (command) => {
+    const log = await command.log()
+    await command.migrated()
     const secret = loadClusterSecret(config.dataDir, config.sharedSecret)
-    const erasing = openErasing({ config, secret, connection: parts.database, log })
+    const erasing = openErasing({ config, secret, connection: command.database, log })
     try {
-      return await runErase({ deps: parts, log, erasing, flags })
+      return await runErase({ command, log, erasing, flags })
     } finally {
       await erasing.close()
     }
@@ -91,7 +91,7 @@ export async function eraseCommand(argv: readonly string[]): Promise<number> {
 }
 
 interface Opened {
-  readonly deps: CommandDeps
+  readonly command: CommandDeps
   readonly log: EventLog
   readonly erasing: Erasing
   readonly flags: Flags
@@ -120,16 +120,16 @@ async function runErase(opened: Opened): Promise<number> {
 }
 
 async function erase(opened: Opened): Promise<ErasureResult> {
-  const { deps: parts, log, erasing, flags } = opened
-  const { config, databaseUrl } = parts
+  const { command, log, erasing, flags } = opened
+  const { config, databaseUrl } = command
   // Finds a log in Kafka by its read models, and says whether an earlier erasure was recorded.
-  const follower = parts.follower(log)
+  const follower = command.follower(log)
   await follower.reach()
   return withWriter(
     { log, config, databaseUrl },
     {
       ask: (send) => askCoordinator(send, flags),
-      beforeClaim: () => beAlone(parts),
+      beforeClaim: () => beAlone(command),
       async write(journal) {
         await follower.start()
         const deps = erasing.deps({ journal, projected: () => follower.reach() })

@@ -68,8 +68,8 @@ export interface StatementDeps {
   readonly send: Send
 }
 
-export function createStatements(parts: StatementDeps): Statements {
-  return new ConnectionStatements(parts)
+export function createStatements(deps: StatementDeps): Statements {
+  return new ConnectionStatements(deps)
 }
 
 class ConnectionStatements implements Statements {

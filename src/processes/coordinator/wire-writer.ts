@@ -96,20 +96,20 @@ const DISBELIEVED =
  */
 export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator> {
   const { log: ofEpoch, end: endEpoch } = logOfEpoch(given.base.log)
-  const parts = { ...given, base: { ...given.base, log: ofEpoch } }
-  const { life, base, projection, claimed, entry } = parts
+  const deps = { ...given, base: { ...given.base, log: ofEpoch } }
+  const { life, base, projection, claimed, entry } = deps
   const over = new AbortController()
   let lose = (): void => {}
   const lost = new Promise<void>((resolve) => (lose = resolve))
   const { telemetry } = base
   const { epoch } = claimed
   const settings = writerSettings(base.config)
-  const claimedAt = logClaim(parts)
+  const claimedAt = logClaim(deps)
 
-  const core = await wireCore(parts, settings, { lose, over: over.signal })
+  const core = await wireCore(deps, settings, { lose, over: over.signal })
   const { history, registry, tenure, begin, workers, clusters, live, caughtUp } = core
   const { logId } = begin
-  const duties = startRecordDuties(parts, begin, caughtUp)
+  const duties = startRecordDuties(deps, begin, caughtUp)
   const { auditing, publishing, archivingQueries } = duties
   const { refusals, journal } = auditing
   const recordedParts = (digest: string): Promise<number> => readTextParts(base.ownRead, digest)
@@ -128,7 +128,7 @@ export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator>
     journal,
   })
   const remove = removerOf({ registry, cleaner: workers.cleaner })
-  const erasures = erasuresOf(parts, { journal, refusals, caughtUp, history, remove })
+  const erasures = erasuresOf(deps, { journal, refusals, caughtUp, history, remove })
   const { forget: forgetArchived } = archivingQueries
   const prepare = prepareOf(base, queries)
   const acts = wireActs({ base, history, registry, queries, journal, projection, prepare, remove, forgetArchived })
@@ -169,7 +169,7 @@ export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator>
     endedStreams: core.endedStreams,
     journal,
     onFailed: life.fail,
-    freedBy: parts.freedBy,
+    freedBy: deps.freedBy,
   })
   resumeActs(acts, { base, recovered: recovery.recovered, caughtUp }).catch((error: unknown) =>
     telemetry.logger.error(
@@ -178,7 +178,7 @@ export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator>
       'Unfinished acts of the previous coordinator could not be read',
     ),
   )
-  const meters = loadMeters(parts, { core, queries, ready, publishing, claimedAt, over: over.signal })
+  const meters = loadMeters(deps, { core, queries, ready, publishing, claimedAt, over: over.signal })
   telemetry.logger.info(
     'ready',
     { epoch, milliseconds: Math.round(clock.monotonicMs() - base.startedAt) },
@@ -193,7 +193,7 @@ export async function wireWriter(given: WriterDeps): Promise<WritingCoordinator>
     lost,
     announced: () => activeOf(workers.workers),
     ...endingsOf({
-      deps: parts,
+      deps,
       settings,
       tenure,
       acts,
@@ -341,7 +341,7 @@ interface EndedDeps {
 }
 
 function endingsOf({
-  deps: parts,
+  deps,
   settings,
   acts,
   duties,
@@ -351,7 +351,7 @@ function endingsOf({
   workers,
   ...made
 }: EndedDeps): CoordinatorPhase {
-  const { base, projection, claimed } = parts
+  const { base, projection, claimed } = deps
   const { auditing } = duties
   return {
     async drain() {
@@ -368,7 +368,7 @@ function endingsOf({
     },
     async stop() {
       made.cut()
-      parts.giveUpStarting()
+      deps.giveUpStarting()
       acts.stop()
       base.access.recordIn(undefined)
       base.keepPagesSince(() => clock.now())

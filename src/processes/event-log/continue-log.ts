@@ -73,10 +73,10 @@ export async function closeLog(deps: ClosingDeps): Promise<PeriodManifest> {
 
 /** A period is held in memory. A long log is therefore cut at anchors, as a running coordinator does. */
 async function archiveWholePeriods(
-  { mostRecords = PERIOD_RECORDS, ...parts }: ClosingDeps,
+  { mostRecords = PERIOD_RECORDS, ...deps }: ClosingDeps,
   { at }: Checkpoint,
 ): Promise<void> {
-  const { log, archive, query, key } = parts
+  const { log, archive, query, key } = deps
   const needed = at.map(({ offset }) => offset)
   const policy = { before: NEVER, keepRecords: undefined, mostRecords, leastRecords: 0n, leastMs: 0 }
   for (;;) {
@@ -86,7 +86,7 @@ async function archiveWholePeriods(
     if (left <= mostRecords) return
     const anchor = await nextPeriodEnd({ log, query, key: key.public }, end, needed, policy)
     if (!anchor) return
-    await archivePeriod({ ...parts, canEnd: isQueryId }, anchor)
+    await archivePeriod({ ...deps, canEnd: isQueryId }, anchor)
   }
 }
 
