@@ -10,7 +10,7 @@ import { vouchFor } from '../../events/audit/anchor-keys.ts'
 
 export interface FollowerIntroductionDeps {
   /** @throws ExitError when the key cannot be read */
-  readonly deps: () => IntroducerDeps
+  readonly introducer: () => IntroducerDeps
   /** @returns the writer's answer; undefined if it accepted nothing */
   readonly post: (introduction: KeyIntroduction) => Promise<unknown>
   /** Calls back each time another coordinator becomes the writer. @returns a function that ends it */
@@ -31,15 +31,15 @@ export function startFollowerIntroduction(deps: FollowerIntroductionDeps): { sto
   let again = FIRST_AGAIN_MS
 
   async function introduce(): Promise<boolean> {
-    const parts = deps.deps()
-    const shown = introduceKey(parts)
+    const introducer = deps.introducer()
+    const shown = introduceKey(introducer)
     const { data } = introducedKeySchema.safeParse(await deps.post(shown))
     if (!data) return false
-    const writers = acceptKey(parts, data)
+    const writers = acceptKey(introducer, data)
     // A server that answers without the cluster's secret gets no signature.
     if (!writers) throw new Error('The writer does not prove that its key belongs to this cluster')
-    if (fingerprint(writers) === fingerprint(parts.key.public)) return true
-    const { signature: vouch } = vouchFor(writers, parts.logId, parts.key)
+    if (fingerprint(writers) === fingerprint(introducer.key.public)) return true
+    const { signature: vouch } = vouchFor(writers, introducer.logId, introducer.key)
     return introducedKeySchema.safeParse(await deps.post({ ...shown, vouch })).success
   }
 

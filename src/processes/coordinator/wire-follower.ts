@@ -66,7 +66,7 @@ export async function wireFollower(life: ChildLife, deps: FollowerDeps): Promise
   const relay = relayOf(deps, access, () => own)
   const { logId } = await log.tip()
   const introduction = startFollowerIntroduction({
-    deps: () => ({
+    introducer: () => ({
       key: loadAnchorKey(anchorPaths(config).key),
       logId,
       macKey: deriveKey(base.secret, 'anchor-keys'),
