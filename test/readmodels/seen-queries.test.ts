@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { QueryRows } from '../../src/events/projection.ts'
 import { readQueries, readStateTotals, type QueryFilter } from '../../src/readmodels/queries/queries.ts'
 import { queriesTable } from '../../src/readmodels/queries/tables.ts'
 import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
-import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
+import { explainedQueries, openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
 
 /* Totals and lists over queries of users and posters, some with texts that are too long for an index. */
 
@@ -23,13 +22,7 @@ interface Made {
 
 let bed: ReadModelBed
 let made: readonly Made[]
-let plan = ''
-/** Runs a query and keeps its plan. */
-const explained: QueryRows = async (text, values) => {
-  const lines = await bed.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
-  plan = lines.map((line) => line['QUERY PLAN']).join('\n')
-  return bed.query(text, [...values])
-}
+const explained = explainedQueries(() => bed)
 
 beforeAll(async () => {
   bed = await openReadModelBed()
@@ -91,7 +84,7 @@ describe.each<readonly [name: string, filter: QueryFilter, isIn: (one: Made) => 
       expected.set(state, [queries + 1, cpuMs + cpu_ms])
     }
     const sums = new Map<string, readonly [number, number]>()
-    for (const { state, queries, cpuMs } of await readStateTotals(explained, filter, undefined)) {
+    for (const { state, queries, cpuMs } of await readStateTotals(explained.query, filter, undefined)) {
       const [more, moreMs] = sums.get(state) ?? [0, 0]
       sums.set(state, [queries + more, cpuMs + moreMs])
     }
@@ -103,12 +96,14 @@ describe.each<readonly [name: string, filter: QueryFilter, isIn: (one: Made) => 
     const expected = made
       .filter(isIn)
       .toSorted((a, b) => sign * (a.cpu_ms - b.cpu_ms || (a.query_id < b.query_id ? -1 : 1)))
-    const rows = await readQueries(explained, { ...filter, order: { by: 'cpu', descending } }, 50, 10)
+    const rows = await readQueries(explained.query, { ...filter, order: { by: 'cpu', descending } }, 50, 10)
     expect(rows.map((row) => row.query_id)).toEqual(expected.slice(0, 50).map((one) => one.query_id))
   })
 })
 
 it('The list of a user by a figure skips queries of others within the index', async () => {
-  await readQueries(explained, { ...seenBy('often'), order: { by: 'cpu', descending: true } }, 50, 10)
-  expect(plan).toMatch(/Index Scan Backward using queries_by_cpu[^\n]*\n\s*Index Cond: \([^\n]*hashtext\(user_name\)/)
+  await readQueries(explained.query, { ...seenBy('often'), order: { by: 'cpu', descending: true } }, 50, 10)
+  expect(explained.plan()).toMatch(
+    /Index Scan Backward using queries_by_cpu[^\n]*\n\s*Index Cond: \([^\n]*hashtext\(user_name\)/,
+  )
 })

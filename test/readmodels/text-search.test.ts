@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { QueryRows } from '../../src/events/projection.ts'
 import { readQueries, readSearchStart, type QueryFilter } from '../../src/readmodels/queries/queries.ts'
 import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
-import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
+import { explainedQueries, openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
 
 const TEXTS = [
   'SELECT name FROM nation',
@@ -15,13 +14,7 @@ const OPEN = 4
 const MANY = 20_000
 
 let bed: ReadModelBed
-let plan = ''
-/** Runs a query and keeps its plan. */
-const explained: QueryRows = async (text, values) => {
-  const lines = await bed.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
-  plan = lines.map((line) => line['QUERY PLAN']).join('\n')
-  return bed.query(text, [...values])
-}
+const explained = explainedQueries(() => bed)
 
 beforeAll(async () => {
   bed = await openReadModelBed()
@@ -55,7 +48,7 @@ function livesOf(sql: string, index: number) {
 }
 
 async function found(text: string, filter: QueryFilter = {}): Promise<number[]> {
-  const rows = await readQueries(explained, { ...filter, text }, 100, 10)
+  const rows = await readQueries(explained.query, { ...filter, text }, 100, 10)
   return rows.map(({ query_id }) => TEXTS.findIndex((_, index) => testQueryId(index) === query_id)).sort()
 }
 
@@ -71,7 +64,7 @@ it.each<readonly [text: string, queries: readonly number[]]>([
   ['zqx', []],
 ])('The text search finds %j with the index', async (text, queries) => {
   expect(await found(text)).toEqual(queries)
-  expect(plan).toContain('queries_text')
+  expect(explained.plan()).toContain('queries_text')
 })
 
 it('The text search finds texts of two letters', async () => {
@@ -91,7 +84,7 @@ it.each<readonly [name: string, filter: QueryFilter, start: string | undefined]>
   ['a text of three letters', { text: 'öße' }, undefined],
   ['no text', {}, undefined],
 ])('The text search has a start only for a short text and many queries: %s', async (_name, filter, start) => {
-  expect(await readSearchStart(explained, filter)).toBe(start)
+  expect(await readSearchStart(explained.query, filter)).toBe(start)
 })
 
 it.each(['cpu', 'rows'] as const)(
@@ -104,11 +97,11 @@ it.each(['cpu', 'rows'] as const)(
       testQueryId(OPEN),
     ])
     await bed.query('vacuum analyze queries')
-    const grouped = await readQueries(explained, filter, 100, 10)
+    const grouped = await readQueries(explained.query, filter, 100, 10)
     expect(grouped.map(({ query_id }) => query_id).sort()).toEqual([testQueryId(0), testQueryId(OPEN)])
-    expect(await readQueries(explained, { equal: { user_name: 'nobody' }, order }, 100, 10)).toEqual([])
-    await readQueries(explained, { equal: { user_name: 'alice' }, order }, 1, 10)
-    expect(plan).toMatch(new RegExp(`queries_by_${by}[\\s\\S]*?Index Cond: \\(hashtext\\(user_name\\)`))
+    expect(await readQueries(explained.query, { equal: { user_name: 'nobody' }, order }, 100, 10)).toEqual([])
+    await readQueries(explained.query, { equal: { user_name: 'alice' }, order }, 1, 10)
+    expect(explained.plan()).toMatch(new RegExp(`queries_by_${by}[\\s\\S]*?Index Cond: \\(hashtext\\(user_name\\)`))
   },
 )
 

@@ -1,4 +1,5 @@
 import type { QueryInfo, QueryListItem, StageInfo } from '../../src/protocol/info/schemas/query.ts'
+import type { StatementStats } from '../../src/protocol/info/schemas/statement.ts'
 import type { OperatorSummary, TaskInfo } from '../../src/protocol/info/schemas/task.ts'
 
 const listedStats = {
@@ -175,5 +176,27 @@ function operatorBody(operatorId: number, changes: Partial<OperatorSummary>): Op
     inputPositions: 0,
     outputPositions: 0,
     ...changes,
+  }
+}
+
+/** The statistics in an answer to a statement. */
+export function answerStats(state: StatementStats['state'], processedRows: number): StatementStats {
+  return {
+    state,
+    queued: false,
+    scheduled: true,
+    nodes: 1,
+    totalSplits: 1,
+    queuedSplits: 0,
+    runningSplits: 0,
+    completedSplits: 1,
+    cpuTimeMillis: 1,
+    wallTimeMillis: 1,
+    queuedTimeMillis: 0,
+    elapsedTimeMillis: 5,
+    processedRows,
+    processedBytes: 100,
+    spilledBytes: 0,
+    peakMemoryBytes: 0,
   }
 }

@@ -3,13 +3,12 @@ import { migrate } from '../../src/events/postgres/migrate.ts'
 import { createPostgresEventLog } from '../../src/events/postgres/postgres-event-log.ts'
 import type { EventLogOptions } from '../../src/events/folded-event-log.ts'
 import type { EventLog } from '../../src/events/event-log.ts'
-import type { Projection } from '../../src/events/projection.ts'
+import type { Projection, QueryRows } from '../../src/events/projection.ts'
 import {
   createProjectionRunner,
   type ProjectionRunner,
   type ProjectionRunnerOptions,
 } from '../../src/events/projection-runner.ts'
-import type { QueryRows } from '../../src/events/projection.ts'
 import { createParquetEngine } from '../../src/readmodels/archive/parquet-engine.ts'
 import { createStoredQueries, type StoredQueries } from '../../src/readmodels/queries/stored-queries.ts'
 import { createReadModelsProjection } from '../../src/readmodels/projection.ts'
@@ -111,4 +110,20 @@ export async function tableHashes(bed: ReadModelBed, schema = 'm'): Promise<Reco
     hashes[table] = `${row!.count} rows ${row!.hash}`
   }
   return hashes
+}
+
+/** Runs queries on the read models, and keeps the plan of the last one. @param bed is opened before the first query */
+export function explainedQueries(bed: () => Pick<ReadModelBed, 'query'>): {
+  readonly query: QueryRows
+  readonly plan: () => string
+} {
+  let plan = ''
+  return {
+    async query(text, values) {
+      const lines = await bed().query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
+      plan = lines.map((line) => line['QUERY PLAN']).join('\n')
+      return bed().query(text, [...values])
+    },
+    plan: () => plan,
+  }
 }

@@ -10,7 +10,7 @@ import { hasChromium } from '../support/chromium.ts'
 import { expectAccessibleAs, openConsoleBrowser, violations, type ConsoleBrowser } from '../support/console-browser.ts'
 import { unexplainedNumbers } from '../support/console-numbers.ts'
 import { FULL_TESTS } from '../support/full-tests.ts'
-import { listedQuery, queryBody, stageBody, taskBody } from '../support/query-bodies.ts'
+import { answerStats, listedQuery, queryBody, stageBody, taskBody } from '../support/query-bodies.ts'
 
 /** A page of the console, and a text that it shows once its data are there. */
 const PAGES: readonly (readonly [path: string, text: string | RegExp])[] = [
@@ -315,21 +315,5 @@ const ANSWER = {
     { name: 'something', type: 'integer' },
   ],
   data: [['ana', 3, 1.5, 0.25, 7]],
-  stats: {
-    state: 'FINISHED',
-    queued: false,
-    scheduled: true,
-    nodes: 1,
-    totalSplits: 1,
-    queuedSplits: 0,
-    runningSplits: 0,
-    completedSplits: 1,
-    cpuTimeMillis: 1,
-    wallTimeMillis: 1,
-    queuedTimeMillis: 0,
-    elapsedTimeMillis: 5,
-    processedRows: 10,
-    processedBytes: 100,
-    peakMemoryBytes: 0,
-  },
+  stats: answerStats('FINISHED', 10),
 }

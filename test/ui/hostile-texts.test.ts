@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ActPreview } from '../../src/protocol/acts/act-schemas.ts'
 import { hasChromium } from '../support/chromium.ts'
 import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
-import { listedQuery, queryBody } from '../support/query-bodies.ts'
+import { answerStats, listedQuery, queryBody } from '../support/query-bodies.ts'
 
 const MARKUP = `</pre></textarea><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>`
 const LONG = `long ${'x'.repeat(100_000)} end`
@@ -291,21 +291,5 @@ const ANSWER = {
   id: 'q',
   columns: COLUMNS,
   data: TEXTS.map((text) => [-1, ...COLUMNS.slice(1).map(() => text)]),
-  stats: {
-    state: 'FINISHED',
-    queued: false,
-    scheduled: true,
-    nodes: 1,
-    totalSplits: 1,
-    queuedSplits: 0,
-    runningSplits: 0,
-    completedSplits: 1,
-    cpuTimeMillis: 1,
-    wallTimeMillis: 1,
-    queuedTimeMillis: 0,
-    elapsedTimeMillis: 5,
-    processedRows: 10,
-    processedBytes: 100,
-    peakMemoryBytes: 0,
-  },
+  stats: answerStats('FINISHED', 10),
 }

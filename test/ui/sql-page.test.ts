@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hasChromium } from '../support/chromium.ts'
 import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { answerStats } from '../support/query-bodies.ts'
 
 describe.runIf(hasChromium('nothing looks at the page for SQL'))('The SQL page', { timeout: 180_000 }, () => {
   let browser: ConsoleBrowser
@@ -100,24 +101,8 @@ describe.runIf(hasChromium('nothing looks at the page for SQL'))('The SQL page',
   })
 })
 
-const STATS = {
-  queued: false,
-  scheduled: true,
-  nodes: 1,
-  totalSplits: 1,
-  queuedSplits: 0,
-  runningSplits: 0,
-  completedSplits: 1,
-  cpuTimeMillis: 1,
-  wallTimeMillis: 1,
-  queuedTimeMillis: 0,
-  elapsedTimeMillis: 5,
-  processedRows: 1,
-  processedBytes: 100,
-  peakMemoryBytes: 0,
-}
-const running = { ...STATS, state: 'RUNNING' }
-const finished = { ...STATS, state: 'FINISHED' }
+const running = answerStats('RUNNING', 1)
+const finished = answerStats('FINISHED', 1)
 
 /** Statements, by a word in their text. @param mayGoOn whether the rows after the first thousand are there */
 function statementApi(mayGoOn: () => boolean = () => true): Router {
@@ -133,8 +118,7 @@ function statementApi(mayGoOn: () => boolean = () => true): Router {
     else if (sql.includes('endless')) response.json({ id: 'q', stats: running, nextUri: next('endless/1') })
     else if (sql.includes('many')) response.json({ id: 'q', stats: running, nextUri: next('many/1') })
     else if (sql.includes('decimals')) response.json({ id: 'q', stats: running, nextUri: next('decimals/1') })
-    else if (sql.includes('wrong'))
-      response.json({ id: 'q', stats: { ...STATS, state: 'FAILED' }, error: errorIn(sql) })
+    else if (sql.includes('wrong')) response.json({ id: 'q', stats: answerStats('FAILED', 1), error: errorIn(sql) })
     else response.json({ id: 'q', columns, data: [], stats: finished })
   })
   api.get('/v1/statement/endless/1', (_request, response) => {
