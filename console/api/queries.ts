@@ -59,7 +59,7 @@ export function useQueryInfo(queryId: string, asOf: number | undefined) {
   return useQuery<QueryInfo>({
     queryKey: ['query', queryId, 'info', asOf ?? 'now'],
     placeholderData: keepPreviousData,
-    // The slider passes many moments.
+    // The cache keeps no past moments, because a slider passes many of them.
     ...(asOf !== undefined && { gcTime: 0 }),
     // The log has the figures of a running query only from time to time.
     refetchInterval: ({ state }) => (asOf !== undefined || isOver(state.data) ? false : 2000),

@@ -3,7 +3,7 @@ import { useEffect, useRef, type RefObject } from 'react'
 /**
  * Puts values into the fields of a form when they change. The form keeps its elements, and so the focus.
  * @param valueOf the value of a field, by its name
- * @param version another text where the values are others
+ * @param version a text that changes when a value changes
  */
 export function useFieldValues(valueOf: (name: string) => string, version: string): RefObject<HTMLFormElement | null> {
   const form = useRef<HTMLFormElement>(null)

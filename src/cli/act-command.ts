@@ -77,7 +77,7 @@ const FILTERS = {
   until: 'until',
 } as const
 
-/** Without a filter the server acts on the queries that its list shows without a filter: no old ones. */
+/** A filter that all queries match. Without a filter, the server leaves out queries that ended some time ago. */
 const ALL = { since: '0001-01-01T00:00:00Z' }
 
 type Filter = Readonly<Record<string, string | readonly string[]>>

@@ -146,7 +146,10 @@ async function erase(opened: Opened): Promise<ErasureResult> {
   )
 }
 
-/** Refuses to run beside another command that erases: it would stop half-way. The connection holds the lock until the end. */
+/**
+ * Refuses to run beside another command that erases: that command would stop half-way. The connection holds the lock
+ * until this command ends.
+ */
 async function beAlone({ readModels }: CommandDeps): Promise<void> {
   const query = await readModels()
   const [row] = await query(`select pg_try_advisory_lock(hashtext('quipu erase')) as held`, [])

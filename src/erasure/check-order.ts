@@ -29,7 +29,7 @@ export function checkOrder({ subject, mentions, reason }: ErasureOrder): void {
     )
 }
 
-/** Matches names that are more than a number or a sign of JSON. */
+/** Matches names that are longer than a short number or a sign of JSON. */
 const MENTIONABLE = /\p{L}|\p{N}.*\p{N}.*\p{N}/su
 
 function smallLettersOf(subject: Subject): Subject {

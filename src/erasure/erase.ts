@@ -32,7 +32,7 @@ export interface EraseDeps {
   readonly isRecorded: (type: 'ErasureStarted' | 'ErasureEnded', erasureId: string) => Promise<boolean>
   /** Selects the streams that the log names as forgotten for an erasure. */
   readonly recordedOf: (streams: readonly string[], erasureId: string) => Promise<ReadonlySet<string>>
-  /** The sequences of the stream `system` that the last such event of an erasure names; empty without one. */
+  /** The sequences in the last event of an erasure about events of the stream `system`; empty if there is no such event. */
   readonly lastRecordsOf: (erasureId: string) => Promise<readonly number[]>
   /** Resolves when log-ins and refusals that this process has counted are recorded, so that the search finds them. */
   readonly flushed?: () => Promise<void>
@@ -159,7 +159,10 @@ async function isOpen(
   }
 }
 
-/** Removes the data of events whose removal an interrupted call recorded: it may not have reached the archive. */
+/**
+ * Repeats the last removal of events of the stream `system` that an interrupted call recorded: the call may have ended
+ * before it wrote to the archive.
+ */
 async function repeatRecords({ writer, lastRecordsOf }: EraseDeps, id: string): Promise<void> {
   const sequences = await lastRecordsOf(id)
   if (sequences.length > 0) await writer.forgetRecords(sequences)

@@ -93,7 +93,7 @@ function spellingsOf(value: string): readonly string[] {
 
 /** Matches codes of characters in addresses and in JSON. Valid in JavaScript, in Postgres and in DuckDB. */
 export const CODED = String.raw`%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}`
-/** Begins only at the first of several backslashes: each other beginning would pass all of them again. */
+/** Matches from the first of several backslashes only: a match from each of them would take quadratic time. */
 const CODES_OF_JSON = /(?<!\\)\\+u([0-9A-Fa-f]{4})/g
 const CODES_OF_ADDRESSES = /(?:%[0-9A-Fa-f]{2})+/g
 const IS_CODED = new RegExp(CODED)

@@ -145,7 +145,7 @@ function countRemoved(
   else for (const sequence of fact.sequences) removed.records.add(sequence)
 }
 
-/** How long a folder is searched again whose files another process replaces during the search, milliseconds. */
+/** How long the search of a folder is repeated while another process replaces its files, milliseconds. */
 const REPLACED_MS = 60_000
 const LOOK_AGAIN_MS = 200
 

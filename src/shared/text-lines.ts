@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 
 /**
  * The lines of a text in UTF-8. Only a line feed ends a line: JSON may contain other line ends, such as U+2028, which
- * `node:readline` takes for the end of a line.
+ * `node:readline` would take as the end of a line.
  */
 export async function* linesIn(input: Readable): AsyncGenerator<string> {
   let begun: string[] = []

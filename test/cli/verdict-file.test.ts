@@ -30,7 +30,7 @@ describe('A verdict file', () => {
     }
   })
 
-  it('keeps lines whose texts contain other line ends of Unicode', async () => {
+  it('reads a line with U+2028 or U+2029 in a text as one line', async () => {
     const path = join(folder.path, 'separators.jsonl')
     writeFileSync(path, `${JSON.stringify(line('a\u2028b'))}\n${JSON.stringify(line('c\u2029'))}\n`)
     expect(await idsIn(path)).toEqual(['a\u2028b', 'c\u2029'])

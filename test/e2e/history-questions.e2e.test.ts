@@ -66,7 +66,7 @@ describe('The questions of docs/questions.md', () => {
     await folder.remove()
   }, 240_000)
 
-  it('are sixteen', () => {
+  it('have the numbers 1 to 16', () => {
     expect(numbered.map(([, number]) => number)).toEqual(Array.from({ length: 16 }, (_, i) => String(i + 1)))
   })
 

@@ -90,7 +90,7 @@ it('the second of two `quipu erase` at once without a coordinator is refused, an
   await bed.close()
 })
 
-it('`quipu erase` whose log another process claims says who continues, and the next one completes both erasures', async () => {
+it('`quipu erase` says who continues when another process claims its log, and the next command completes both erasures', async () => {
   const client = new pg.Client({ connectionString: filled.bed.database.url })
   await client.connect()
   const { rows } = await client.query<{ log_id: string }>('select log_id from quipu_log.log_start')

@@ -29,8 +29,8 @@ let kept: { readonly id: string; readonly events: readonly unknown[] }
 let effects: readonly string[]
 
 /**
- * Fills a log whose archive has a period that left the log, and a period that is still in the log too. Each of the two,
- * and the rest of the log, has a query, a refusal and rows with the value.
+ * Fills a log and its archive. The archive has two periods: the log no longer has the first one, and still has the second
+ * one. Both periods and the rest of the log have a query, a refusal and rows with the value.
  */
 async function fill(): Promise<Filled> {
   const bed = await openErasureBed({ keeps: true })
@@ -107,7 +107,7 @@ async function mustBeComplete(data: Filled): Promise<void> {
   }
 }
 
-describe('An erasure whose process is killed', () => {
+describe('An erasure after a kill of its process', () => {
   it('is completed after a kill at each of its effects, one process after the other', async () => {
     const data = await copied()
     for (const effect of new Set(effects))

@@ -76,8 +76,8 @@ describe.each<readonly [name: string, filter: QueryFilter, isIn: (one: Made) => 
   ['the rights of a frequent user, who posted queries as others', seenBy('often'), isSeenBy('often')],
   ['the rights of a rare user', seenBy('seldom'), isSeenBy('seldom')],
   ['the rights of a poster', seenBy('gateway'), isSeenBy('gateway')],
-])('Of queries with %s', (_name, filter, isIn) => {
-  it('totals count each once', async () => {
+])('Queries with %s', (_name, filter, isIn) => {
+  it('totals count each query once', async () => {
     const expected = new Map<string, readonly [queries: number, cpuMs: number]>()
     for (const { state, cpu_ms } of made.filter(isIn)) {
       const [queries, cpuMs] = expected.get(state) ?? [0, 0]
@@ -91,7 +91,7 @@ describe.each<readonly [name: string, filter: QueryFilter, isIn: (one: Made) => 
     expect(sums).toEqual(expected)
   })
 
-  it.each([true, false])('a list by CPU has each once, in order (descending: %s)', async (descending) => {
+  it.each([true, false])('a list by CPU has each query once, in order (descending: %s)', async (descending) => {
     const sign = descending ? -1 : 1
     const expected = made
       .filter(isIn)

@@ -49,7 +49,7 @@ function instantOf(value: string, zone: ShownZone): string {
   return new Date(zone === 'UTC' ? `${value}Z` : value).toISOString()
 }
 
-/** The text of a filter of an address in its field. */
+/** The text that a field of the form shows for a filter in the address. */
 export function valueIn(search: URLSearchParams, name: string, zone: ShownZone): string {
   const value = search.get(name) ?? ''
   return TIMES.has(name) ? fieldTime(value, zone) : value

@@ -52,7 +52,7 @@ export function SqlPage() {
   }
   function open(sql: string) {
     setText(sql)
-    // The editor is above the list of statements.
+    // The user chose the statement in a list below the editor.
     scrollTo(0, 0)
   }
   function runIt() {

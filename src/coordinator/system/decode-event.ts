@@ -15,7 +15,7 @@ export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upca
   ProjectionRebuilt: { 1: (data) => data },
   // Version 2 had no `erasureId` and no `act`.
   DataForgotten: { 1: (data) => data, 2: (data) => data },
-  // Earlier a short text was searched in all queries.
+  // Version 1 is from servers that searched a short text in all queries.
   ActStarted: { 1: (data) => data },
   // Earlier there was no mode `shadow`.
   ReplayStarted: { 1: (data) => data },

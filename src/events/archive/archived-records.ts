@@ -39,7 +39,7 @@ export interface ArchivedRecords {
   forget(events: SequencesByStream, below: readonly bigint[]): Promise<SequencesByStream>
 }
 
-/** Events: by stream their sequences. */
+/** The sequences of events, by their stream. */
 export type SequencesByStream = ReadonlyMap<string, ReadonlySet<number>>
 
 /** The archive does not fit the log, or a file of it was altered: nothing is dropped. */

@@ -18,7 +18,7 @@ export type SendToWriter = (path: string, body: unknown, method?: 'PUT' | 'GET')
 export interface WriterWork<T> {
   /** Asks the coordinator that writes the log to do the work. */
   readonly ask: (send: SendToWriter) => Promise<T>
-  /** Called before this process claims the log, which ends the work of a command that writes. Throws to leave the log alone. */
+  /** Called before this process claims the log. A claim stops a command that writes; an error of this call prevents the claim. */
   readonly beforeClaim?: () => Promise<void>
   /** Used if no coordinator runs: this process writes the log for a moment. */
   readonly write: (journal: SystemJournal, epoch: number) => Promise<T>

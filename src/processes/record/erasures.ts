@@ -110,7 +110,7 @@ export function startErasures(deps: ErasuresDeps): Erasures {
 
   let resuming = false
 
-  /** Continues what an earlier writer began. Does nothing while it does so already. */
+  /** Continues the erasures that an earlier writer began. Does nothing if such a call still runs. */
   async function resume(): Promise<void> {
     if (resuming) return
     resuming = true

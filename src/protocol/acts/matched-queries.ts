@@ -69,7 +69,7 @@ export async function matchQueries(
   const states = STATES[act].filter((state) => parameters.state?.some((one) => one === state) ?? true)
   const until = parameters.until === undefined || before < parameters.until ? before : parameters.until
   const { bounds, ...chosen } = await chooseQueries(request, { wanted: parameters, ids, bounds: known }, deps)
-  // Not in the wanted queries: a list with the same filter would have other bounds.
+  // `states` and `until` of the act do not change the bounds: a list with the same filter does not have them.
   const filter = { ...chosen.filter, states, until }
   const identity = deps.identify(request)
   const mayAct = (row: QueryListRow): boolean => {

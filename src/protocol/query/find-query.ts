@@ -49,7 +49,7 @@ export interface QueryFinder {
    * @throws HttpProblem 404 when the whole log, up to now, knows no such query; 403; 503 when that cannot be known
    */
   find(request: Request, queryId: QueryId, asOf?: AsOf): Promise<LiveQueryView & { readonly incomplete?: boolean }>
-  /** Requires that the caller may see a query, without a fold of its stream. @throws HttpProblem as `find` */
+  /** Checks that the caller may see a query. Reads only the first event of a query that has ended. @throws HttpProblem as `find` */
   requireVisible(request: Request, queryId: QueryId): Promise<void>
 }
 
@@ -84,7 +84,7 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
     })
   }
 
-  /** The query after its first event, which says whose it is. */
+  /** The query after its first event: that event names its user. */
   async function begun(queryId: QueryId): Promise<StoredView | undefined> {
     return ask(async () => {
       const events = await deps.stored.page(queryId, 0, 1)

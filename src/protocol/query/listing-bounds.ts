@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { QueryFilter } from '../../readmodels/queries/queries.ts'
 import type { StoredQueries } from '../../readmodels/queries/stored-queries.ts'
 
-/** A time as rows have it: JavaScript accepts more than the database, which has no year 0. */
+/** A time that the database accepts: it has no year 0, which JavaScript has. */
 export const rowTime = z.iso.datetime().refine((text) => !text.startsWith('0000'))
 
 /**
@@ -22,7 +22,7 @@ export const listingBounds = z.strictObject({
 })
 export type ListingBounds = Readonly<z.output<typeof listingBounds>>
 
-/** Without a filter, a listing has ended queries for this long. */
+/** How long a listing without a filter shows queries after their end. */
 const RECENT_MS = 15 * 60_000
 
 /**

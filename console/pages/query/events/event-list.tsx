@@ -50,7 +50,7 @@ export function EventList(props: Travel) {
   )
 }
 
-/** Rows that are read together. Two such windows are in the list, one where it begins and ends. */
+/** Rows that are read together. The list shows two such windows, and only one at its beginning and at its end. */
 const WINDOW = 100
 /** The next window replaces the one above when so many of its rows have left the list at the top. */
 const ABOVE = 20
