@@ -56,8 +56,9 @@ export function handOverDataFolder(dataDir: string, user: PosixUser): void {
   makeFolderFor(dataDir, user)
   const top = openFolder(realpathSync(dataDir))
   try {
-    const { uid } = fstatSync(top.fd)
+    // The names come first, as in `handOverTables`.
     const names = readdirSync(top.path)
+    const { uid } = fstatSync(top.fd)
     if (uid !== user.uid && !isEmpty(names) && !isDataFolder(top.path, names))
       throw new Error(
         `${dataDir} does not belong to user ${user.name} and holds files that are not of Quipu: choose another folder`,
@@ -112,10 +113,11 @@ export function handOverTables(folder: string, catalogs: readonly string[], user
   if (withRightsOf(user, () => mayMakeIn(folder))) return
   const top = openFolder(realpathSync(folder))
   try {
+    // The names come first: another start may give the folder to the user, who may then make files in it.
+    const names = readdirSync(top.path)
     const { uid, mode } = fstatSync(top.fd)
     // Another start, on this folder too, was faster.
     if (uid === user.uid && (mode & 0o300) === 0o300) return
-    const names = readdirSync(top.path)
     const isOurs =
       uid === 0 && (mode & 0o022) === 0 && (isEmpty(names) || names.every((name) => catalogs.includes(name)))
     if (!isOurs)
