@@ -5,11 +5,11 @@ import type { WriterLiveness } from '../../coordinator/recovery/writer-liveness.
 import type { ProjectionWatch } from '../../events/projection-watch.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import type { ChildLife } from '../child-life.ts'
-import { claimLog, type ClaimResult } from './claim-log.ts'
+import type { ClaimResult } from './claim-log.ts'
 import type { CountedBefore } from './coordinator-metrics.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { FollowingCoordinator } from './wire-follower.ts'
-import { wireWriter, type CoordinatorPhase, type HttpEntry, type WritingCoordinator } from './wire-writer.ts'
+import type { CoordinatorPhase, HttpEntry, WriterDeps, WritingCoordinator } from './wire-writer.ts'
 
 /** Watches which coordinator writes the log, and when this process may. */
 export interface Watching {
@@ -25,6 +25,11 @@ export interface RolesDeps {
   readonly entry: HttpEntry
   /** Once aborted, this process claims nothing any more. */
   readonly stopping: AbortController
+  /** Tries to claim the log. @returns undefined if another coordinator was first */
+  readonly claim: () => Promise<ClaimResult | undefined>
+  readonly makeWriter: (deps: WriterDeps) => Promise<WritingCoordinator>
+  /** Called once at most, when this process first follows. */
+  readonly makeFollower: () => Promise<FollowingCoordinator>
 }
 
 /**
@@ -43,20 +48,17 @@ export interface RolesDeps {
  * @returns once it serves, in either role
  */
 export async function startRoles(deps: RolesDeps, won: ClaimResult | undefined): Promise<CoordinatorPhase> {
-  const { life, base, watching, entry, stopping } = deps
+  const { life, base, watching, stopping } = deps
   const { epochs, liveness } = watching
   const { logger } = base.telemetry
   const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
   const counted: CountedBefore = { restarts: new Map(), findings: new Map() }
   let following: Promise<FollowingCoordinator> | undefined
   let writing: WritingCoordinator | undefined
-
-  // Loaded only when needed, because it loads the libraries of all resources.
-  const follower = (): Promise<FollowingCoordinator> =>
-    (following ??= import('./wire-follower.ts').then(({ wireFollower }) => wireFollower(life, { base, ...watching })))
+  const nextEntry = createRoleEntries(deps.entry)
 
   async function follow(announced: readonly Announcement[]): Promise<RequestListener> {
-    const role = await follower()
+    const role = await (following ??= deps.makeFollower())
     await role.demoted(announced)
     logger.info(
       'epoch.followed',
@@ -69,6 +71,7 @@ export async function startRoles(deps: RolesDeps, won: ClaimResult | undefined):
   /** Follows from now on. Requests that arrive meanwhile wait until this process follows. */
   function standAside(): void {
     logger.bind({ epoch: undefined })
+    const entry = nextEntry()
     const listener = follow(writing?.announced() ?? [])
     listener.catch(life.fail)
     entry.open((request, response) => void listener.then((serve) => response.destroyed || serve(request, response)))
@@ -77,7 +80,8 @@ export async function startRoles(deps: RolesDeps, won: ClaimResult | undefined):
 
   async function write({ databaseThere, ...claim }: ClaimResult): Promise<void> {
     const before = await following
-    writing = await wireWriter({
+    const entry = nextEntry()
+    writing = await deps.makeWriter({
       life,
       base: { ...base, databaseThere },
       ...claim,
@@ -86,7 +90,8 @@ export async function startRoles(deps: RolesDeps, won: ClaimResult | undefined):
       counted,
       standAside,
     })
-    before?.promoted(claim.claimed.epoch)
+    // Another coordinator may have claimed the log while this writer was made. Then this process follows already.
+    if (entry.isCurrent()) before?.promoted(claim.claimed.epoch)
   }
 
   async function live(): Promise<void> {
@@ -99,13 +104,13 @@ export async function startRoles(deps: RolesDeps, won: ClaimResult | undefined):
       }
       await waitToClaim(liveness, stopping.signal)
       if (stopping.signal.aborted) return
-      const claim = await claimLog(base, liveness, stopping.signal)
+      const claim = await deps.claim()
       if (claim) await write(claim)
     }
   }
 
   if (won) await write(won)
-  else entry.open(await follow([]))
+  else nextEntry().open(await follow([]))
   const lives = live()
   lives.catch((error: unknown) => life.fail(error))
   return {
@@ -120,5 +125,31 @@ export async function startRoles(deps: RolesDeps, won: ClaimResult | undefined):
       await (await following)?.stop()
       await base.stop()
     },
+  }
+}
+
+/** The entry of one role. */
+interface RoleEntry extends HttpEntry {
+  /** Whether no later role has taken the entry. */
+  isCurrent(): boolean
+}
+
+/**
+ * Gives each role an entry of its own. Once a later role has taken the entry, `open` of an earlier one has no effect: a
+ * writer that is fenced while it is made opens its listener after the follower.
+ * @returns a function that takes the entry for a new role
+ */
+export function createRoleEntries(entry: HttpEntry): () => RoleEntry {
+  let latest = 0
+  return () => {
+    const own = ++latest
+    const isCurrent = (): boolean => own === latest
+    return {
+      ...entry,
+      isCurrent,
+      open: (listener) => {
+        if (isCurrent()) entry.open(listener)
+      },
+    }
   }
 }

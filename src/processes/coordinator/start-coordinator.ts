@@ -25,7 +25,7 @@ import { wireStarting, type StartingServer } from './starting-server.ts'
 import { untilUsable } from './until-usable.ts'
 import { wireAccess } from './wire-access.ts'
 import { wireBase, type CoordinatorBase } from './wire-base.ts'
-import type { CoordinatorPhase, HttpEntry } from './wire-writer.ts'
+import { wireWriter, type CoordinatorPhase, type HttpEntry } from './wire-writer.ts'
 
 /**
  * Starts a coordinator. It claims the log if no other coordinator writes it, else follows until it may claim. Resolves
@@ -58,12 +58,27 @@ export async function startCoordinator(
     if (found === 'writes') throw anotherWrites(epochs.writerAddress?.address ?? 'another address')
     await waitToClaim(liveness, stopping.signal)
   }
+  const claim = (): Promise<ClaimResult | undefined> => claimLog(base, liveness, stopping.signal)
   let won: ClaimResult | undefined
   if (found === 'claim' || !life.follow) {
-    won = await claimLog(base, liveness, stopping.signal)
+    won = await claim()
     if (!won && !life.follow) throw new ExitError(exitCodes.fenced, 'Another coordinator claimed the event log first')
   }
-  return startRoles({ life, base, watching, entry: served, stopping }, won)
+  return startRoles(
+    {
+      life,
+      base,
+      watching,
+      entry: served,
+      stopping,
+      claim,
+      makeWriter: wireWriter,
+      // Loaded only when needed, because it loads the libraries of all resources.
+      makeFollower: () =>
+        import('./wire-follower.ts').then(({ wireFollower }) => wireFollower(life, { base, ...watching })),
+    },
+    won,
+  )
 }
 
 /** Lets a server answer clients until the parts are there. A start that may wait is a pause for clients. */
