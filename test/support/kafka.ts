@@ -208,6 +208,8 @@ function format(folder: string, options: readonly string[] = []): Promise<void> 
 /** A formatted storage that a broker begins with: formatting starts a Java of its own. It contains no port. */
 async function formattedData(): Promise<string> {
   const folder = join(cacheFolder(), 'formatted')
+  // The download makes the folder around it.
+  await jars()
   await withCached(folder, 'kafka-format', async () => {
     const fresh = `${folder}.${process.pid}`
     await mkdir(fresh, { recursive: true })
