@@ -56,7 +56,7 @@ export function handOverDataFolder(dataDir: string, user: PosixUser): void {
   makeFolderFor(dataDir, user)
   const top = openFolder(realpathSync(dataDir))
   try {
-    // The names come first, as in `handOverTables`.
+    // Read before the owner, as in `handOverTables`.
     const names = readdirSync(top.path)
     const { uid } = fstatSync(top.fd)
     if (uid !== user.uid && !isEmpty(names) && !isDataFolder(top.path, names))
@@ -113,7 +113,7 @@ export function handOverTables(folder: string, catalogs: readonly string[], user
   if (withRightsOf(user, () => mayMakeIn(folder))) return
   const top = openFolder(realpathSync(folder))
   try {
-    // The names come first: another start may give the folder to the user, who may then make files in it.
+    // Read before the owner: once another start has given the folder to the user, it may hold other files.
     const names = readdirSync(top.path)
     const { uid, mode } = fstatSync(top.fd)
     // Another start, on this folder too, was faster.

@@ -14,7 +14,7 @@ class Roles {
   readonly happened: string[] = []
   readonly entry = { open: (listener: RequestListener) => (this.listener = listener) } as unknown as HttpEntry
   listener: RequestListener | undefined
-  /** What a check of the writer finds. */
+  /** The result of each check of the writer. */
   found: ClaimCheck = 'writes'
   /** Runs while a writer is made, before its listener is opened. */
   whileMade: (deps: WriterDeps) => Promise<void> = async () => {}
