@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { settlesWithin } from '../../../shared/deadline.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import { REMOTE_STAGE } from '../../../planner/query-plan.ts'
@@ -201,7 +202,7 @@ export class RemoteRun implements RemoteAnswers {
         if (!(await this.#first.areThere(asked.waitMs))) return undefined
         if (this.#first.held) return this.#passHeld(asked, page, this.#first.held)
       }
-      const answer = await this.#requests.take({ token: asked.token, uri: page.uri }, asked.waitMs, asked.onRead)
+      const answer = await this.#answerAbout(asked, page)
       if (answer === 'passed') return { kind: 'gone' }
       if (!answer) return undefined
       answered = true
@@ -224,6 +225,27 @@ export class RemoteRun implements RemoteAnswers {
       if (answered && error.retry === 'later') return undefined
       this.#settle({ kind: 'lost', error, rowsSent: page.rowsSent || this.#rowsSent })
       return undefined
+    }
+  }
+
+  /**
+   * Fetches the answer about a page. A cluster that is no Trino may answer that the page is not there yet, with the
+   * same address as nextUri. The client then keeps its address too. If it got another one for the same page, and its
+   * request was sent twice, it could get the rows of the page twice.
+   * @returns undefined when the page does not come within the time of the poll
+   */
+  async #answerAbout(asked: RemotePoll, page: RelayedPage): Promise<RemoteAnswer | 'passed' | undefined> {
+    const until = performance.now() + asked.waitMs
+    for (;;) {
+      const left = Math.max(0, until - performance.now())
+      const answer = await this.#requests.take({ token: asked.token, uri: page.uri }, left, asked.onRead)
+      if (answer === undefined || answer === 'passed' || !isSamePage(page, answer)) return answer
+      const tail = await answer.tail.catch(undefinedWhereItBrokeOff)
+      if (!tail) return undefined
+      this.#take(answer)
+      this.#count(asked.token, tail)
+      if (performance.now() + SAME_PAGE_PAUSE_MS > until) return undefined
+      await sleep(SAME_PAGE_PAUSE_MS)
     }
   }
 
@@ -403,6 +425,20 @@ export class RemoteRun implements RemoteAnswers {
 const MOST_CANCEL_MS = 5_000
 /** The most bytes of the rows of a last answer that are read before a part of it is passed on. */
 const MOST_HELD_BYTES = 64 * 1024
+
+/** The pause before a page is requested again that was not there yet. The cluster has waited for the page before. */
+const SAME_PAGE_PAUSE_MS = 5
+
+/** Whether the page is not there yet: the answer has nothing for the client, and names the same page again. */
+function isSamePage({ uri }: RelayedPage, { head, headers, data }: RemoteAnswer): boolean {
+  return head.nextUri === uri && !data && headers.length === 0
+}
+
+/** @throws the error if a repeated request cannot succeed */
+function undefinedWhereItBrokeOff(error: unknown): undefined {
+  if (error instanceof ClusterLost && error.retry === 'later') return undefined
+  throw error
+}
 
 /** An answer of the cluster without an address that follows. */
 function relayedAnswer({ query }: RemotePoll, { head, headers, data, tail }: RemoteAnswer): RelayedQueryAnswer {
