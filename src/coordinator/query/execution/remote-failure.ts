@@ -41,6 +41,13 @@ export type LostCause =
   | 'may_have_run'
   | 'no_attempts_left'
 
+const UNKNOWN_OUTCOME = 'It is not known whether the statement was carried out: look before you submit it again'
+
+/** The error of a change that this server had to leave, while its cluster went on with it. */
+export function withUnknownOutcome(error: EngineError): EngineError {
+  return new EngineError(error.errorName, `${error.message}. ${UNKNOWN_OUTCOME}`, { cause: error })
+}
+
 /** The error of a query whose cluster was lost. */
 export function lostClusterFailure(error: ClusterLost, cause: LostCause): EngineError {
   switch (cause) {
@@ -51,11 +58,7 @@ export function lostClusterFailure(error: ClusterLost, cause: LostCause): Engine
         { cause: error },
       )
     case 'may_have_run':
-      return new EngineError(
-        'REMOTE_HOST_GONE',
-        `${error.message}. It is not known whether the statement was carried out: look before you submit it again`,
-        { cause: error },
-      )
+      return new EngineError('REMOTE_HOST_GONE', `${error.message}. ${UNKNOWN_OUTCOME}`, { cause: error })
     case 'no_attempts_left':
       return new EngineError('REMOTE_HOST_GONE', error.message, { cause: error })
   }

@@ -5,7 +5,6 @@ import type { RemoteFigures } from '../../clusters/relay/remote-figures.ts'
 import { DELEGATED_PLAN, REMOTE_STAGE } from '../../../planner/query-plan.ts'
 import { Fenced } from '../../../events/event-log.ts'
 import { isTaskTerminal } from '../../../execution/api/task.ts'
-import { EngineError } from '../../../shared/engine-error.ts'
 import { parseNodeId, taskId as makeTaskId, type NodeId, type TaskId } from '../../../shared/ids.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { QueryCommand } from '../stream/decider.ts'
@@ -14,7 +13,7 @@ import { explainedAnswer } from '../results/explained-answer.ts'
 import { isTerminal } from '../stream/state.ts'
 import type { RunContext } from './run-context.ts'
 import { Suspended } from './suspended.ts'
-import { lostClusterFailure, remoteFailure } from './remote-failure.ts'
+import { lostClusterFailure, remoteFailure, withUnknownOutcome } from './remote-failure.ts'
 import { RemoteRun, type RemoteOutcome } from './remote-run.ts'
 import { FiguresAtEnd } from './figures-at-end.ts'
 import { isRemote, type RemoteRouted } from '../stream/remote-routed.ts'
@@ -88,18 +87,18 @@ export async function resumeRemoteStatement(
   if (isTaskTerminal(task.state)) {
     // Only the end of a read that sent no rows is recorded before the end of its query.
     const error = new ClusterLost(task.remote.cluster, 'unreachable', task.failure?.message ?? 'it was lost')
-    if (task.state !== 'FAILED' || !routed.readOnly || !delegated) throw lostClusterFailure(error, 'no_attempts_left')
+    if (!routed.readOnly) throw lostClusterFailure(error, 'may_have_run')
+    if (task.state !== 'FAILED' || !delegated) throw lostClusterFailure(error, 'no_attempts_left')
     const lost = { taskId: task.taskId, attempt: task.attempt, error }
     return runAttempts(deps, run, delegated, { plan: undefined, number, lost })
   }
   await deps.clusters.ready
   const uri = deps.seal.openUri(task.taskId, task.remote.uri)
   const slot = uri && deps.clusters.adopt(task.remote.cluster)
-  if (!uri || !slot)
-    throw new EngineError(
-      'REMOTE_HOST_GONE',
-      `Cluster ${task.remote.cluster}, which runs the statement, is no longer configured`,
-    )
+  if (!uri || !slot) {
+    const error = new ClusterLost(task.remote.cluster, 'refused', 'it runs the statement, and is no longer configured')
+    throw lostClusterFailure(error, routed.readOnly ? 'no_attempts_left' : 'may_have_run')
+  }
   const { aliveUri: sealedAliveUri } = task.remote
   const aliveUri = sealedAliveUri === undefined ? undefined : deps.seal.openUri(task.taskId, sealedAliveUri)
   const begun = {
@@ -391,7 +390,7 @@ async function settle(
       return undefined
     case 'stopped':
       onceEnded(run, () => cancel(remote.uri))
-      throw outcome.error
+      throw readOnly ? outcome.error : withUnknownOutcome(outcome.error)
     case 'failed':
       // The task ends together with its query, in one append.
       throw remoteFailure(slot.cluster.name, outcome.error)
@@ -399,7 +398,7 @@ async function settle(
       const { error, rowsSent } = outcome
       if (rowsSent || !readOnly) {
         onceEnded(run, () => cancel(remote.uri))
-        throw lostClusterFailure(error, rowsSent ? 'rows_sent' : 'may_have_run')
+        throw lostClusterFailure(error, readOnly ? 'rows_sent' : 'may_have_run')
       }
       const failure = lostClusterFailure(error, 'no_attempts_left').toFailure()
       await run.record([{ type: 'FailTask', data: { taskId, failure } }]).catch((refused: unknown) => {

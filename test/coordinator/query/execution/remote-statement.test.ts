@@ -443,6 +443,54 @@ describe('A delegated statement', () => {
     expect(bed.posted).toEqual(['a'])
   })
 
+  it('has an unknown outcome if it changes something, and its cluster is lost after a restart of this server', async () => {
+    const before = bedOf({ a: ['rows', 'last'] })
+    const { queryId } = await before.submit(WRITE)
+    await before.service.poll(queryId, 0, 1_000)
+    const [events] = [...before.log.streams.values()]
+    const bed = bedOf({ a: ['lost'], b: ['last'] })
+    const { poll, aggregate } = await resumed(bed, events as unknown as readonly QueryEvent[])
+    await poll(0, undefined)
+    await expect.poll(() => aggregate.state.kind).toBe('FAILED')
+    expect(aggregate.state).toMatchObject({
+      failure: {
+        errorName: 'REMOTE_HOST_GONE',
+        message: expect.stringMatching(/^Cluster a: .*not known whether the statement was carried out/),
+      },
+    })
+    expect(bed.posted).toEqual([])
+  })
+
+  it('has an unknown outcome if it changes something, and its cluster is gone from the files after a restart', async () => {
+    const before = bedOf({ a: ['rows', 'last'] })
+    const { queryId } = await before.submit(WRITE)
+    await before.service.poll(queryId, 0, 1_000)
+    const [events] = [...before.log.streams.values()]
+    const { aggregate } = bedOf({ b: ['last'] }).resume(events as unknown as readonly QueryEvent[])
+    await expect.poll(() => aggregate.state.kind).toBe('FAILED')
+    expect(aggregate.state).toMatchObject({
+      failure: { message: expect.stringMatching(/^Cluster a: .*no longer configured.*not known whether/) },
+    })
+  })
+
+  it('keeps the address of its client while a page is not there yet, so that no rows come under two addresses', async () => {
+    let asked = 0
+    const same = '/v1/statement/queued/remote/0' as RemoteUri
+    const fetch: RelayPort['fetch'] = async (_cluster, uri) => {
+      const answer = answerOf('rows', Number(uri.split('/').at(-1)))
+      return ++asked > 3 ? answer : { ...answer, head: { id: 'remote', nextUri: same }, data: undefined }
+    }
+    const bed = bedOf({ a: [] }, undefined, { fetch })
+    const { queryId } = await bed.submit(WRITE)
+    // The page comes at the fourth request.
+    const waiting = await bed.service.poll(queryId, 0, 0)
+    expect(waiting).toMatchObject({ kind: 'answer', nextToken: 0 })
+    const { data, next } = await pollUntilRelayed(() => bed.service.poll(queryId, 0, 1_000))
+    expect(await textOf(data)).toBe('[[0]]')
+    expect(asked).toBe(4)
+    expect(next).toMatchObject({ uri: '/v1/statement/executing/remote/1' })
+  })
+
   it('fails with the name, the code and the type that its cluster gives', async () => {
     const { last } = await follow(bedOf({ a: ['fails'] }), READ)
     expect(failureOf(last)).toMatchObject({
