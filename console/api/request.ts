@@ -20,7 +20,7 @@ export async function send(path: string, options?: RequestInit): Promise<Respons
     // Browsers have texts of their own for it, such as "Failed to fetch".
     throw error instanceof TypeError ? new TypeError('The server cannot be reached') : error
   })
-  if (answer.status === 401) logInAgain()
+  if (answer.status === 401) await logInAgain()
   if (!answer.ok) throw new RequestRefused(answer.status, await detailOf(answer))
   return answer
 }
@@ -43,7 +43,12 @@ async function detailOf(answer: Response): Promise<string> {
   return `The server answered with status ${answer.status}`
 }
 
-/** Goes to the log-in page, which leads back to the present page. */
-function logInAgain(): void {
-  location.assign(`/ui/log-in?to=${encodeURIComponent(location.pathname + location.search)}`)
+/**
+ * Goes to the log-in page, which leads back to the present page, if the session is over. Servers also answer 401 to acts
+ * that need another credential than a session, such as the key of the cluster: those are problems of the page.
+ */
+async function logInAgain(): Promise<void> {
+  const session = await fetch('/ui/session').catch(() => undefined)
+  if (session?.status === 401)
+    location.assign(`/ui/log-in?to=${encodeURIComponent(location.pathname + location.search)}`)
 }

@@ -38,10 +38,12 @@ export function Confirmed({
       <Button size="compact-sm" variant={danger ? 'outline' : 'default'} {...color} onClick={open}>
         {button}
       </Button>
-      <Dialog title={title} opened={opened} onClose={close}>
-        <Text size="sm">{text}</Text>
-        <ActForm {...{ button: confirm, reason, color, act, changes }} onDone={close} />
-      </Dialog>
+      {opened ? (
+        <Dialog title={title} onClose={close}>
+          <Text size="sm">{text}</Text>
+          <ActForm {...{ button: confirm, reason, color, act, changes }} onDone={close} />
+        </Dialog>
+      ) : null}
     </>
   )
 }

@@ -35,10 +35,9 @@ export function ActDialog({
 }) {
   const preview = useActPreview(act, filter)
   const beginning = useActBeginning(filter)
-  useReturnedFocus()
   const close = () => onClose(beginning.isSuccess)
   return (
-    <Dialog title={`${label} queries`} opened onClose={close} size="xl">
+    <Dialog title={`${label} queries`} onClose={close} size="xl">
       {beginning.data ? (
         <ActProgress begun={beginning.data} onClose={close} />
       ) : (
@@ -58,17 +57,6 @@ export function ActDialog({
         </>
       )}
     </Dialog>
-  )
-}
-
-/** Gives the focus back to the element that had it before this component was there. */
-function useReturnedFocus(): void {
-  const [before] = useState(() => document.activeElement)
-  useEffect(
-    () => () => {
-      if (before instanceof HTMLElement) before.focus()
-    },
-    [before],
   )
 }
 
@@ -135,7 +123,7 @@ function ReasonForm({
         maxLength={1000}
         required
         onChange={(event) => setReason(event.currentTarget.value)}
-        data-autofocus
+        autoFocus
       />
       <Group justify="end" mt="md">
         <Button type="submit" color="red" loading={isBusy} disabled={reason.trim() === ''}>
@@ -176,7 +164,7 @@ function ActProgress({ begun, onClose }: { readonly begun: ActInfo; readonly onC
             Stop
           </Button>
         )}
-        <Button variant="default" onClick={onClose}>
+        <Button variant="default" onClick={onClose} autoFocus>
           Close
         </Button>
       </Group>
