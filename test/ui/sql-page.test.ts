@@ -57,7 +57,7 @@ describe.runIf(hasChromium('nothing looks at the page for SQL'))('The SQL page',
     })
   })
 
-  it('keeps the rows until the next ones are there, and begins with the first of them', async () => {
+  it('keeps the rows and the focus until the next rows are there, and begins with the first of them', async () => {
     let isAllowed = false
     await browser.withPage(
       '/ui/sql',
@@ -68,9 +68,15 @@ describe.runIf(hasChromium('nothing looks at the page for SQL'))('The SQL page',
         await page.getByText('1 to 200 of 1,000').waitFor()
         await page.getByRole('button', { name: 'Next', exact: true }).click()
         await page.getByText('201 to 400 of 1,000').waitFor()
-        await page.getByRole('button', { name: 'Next 1,000 rows' }).click()
+        const next = page.getByRole('button', { name: 'Next 1,000 rows' })
+        // The rows are below the button: the first of the next ones is seen.
+        expect((await next.boundingBox())!.y).toBeLessThan(
+          (await page.getByRole('table', { name: 'Rows' }).boundingBox())!.y,
+        )
+        await next.press('Enter')
         await page.getByText('RUNNING').waitFor()
         await page.getByRole('cell', { name: '200', exact: true }).waitFor()
+        await next.and(page.locator(':focus')).and(page.locator('[aria-disabled=true]')).waitFor()
         isAllowed = true
         await page.getByRole('cell', { name: '1000', exact: true }).waitFor()
         await page.getByText('1 to 200 of 300').waitFor()
@@ -84,6 +90,25 @@ describe.runIf(hasChromium('nothing looks at the page for SQL'))('The SQL page',
       await page.getByRole('button', { name: 'Explain' }).click()
       await page.getByRole('alert').getByText("COLUMN_NOT_FOUND: line 1:8: Column 'wrong' cannot be resolved").waitFor()
       expect(await page.locator('.cm-error-place').textContent()).toBe('wrong')
+    })
+  })
+
+  it('marks the error of a statement behind characters of two UTF-16 units', async () => {
+    await browser.withPage('/ui/sql', statementApi(), async (page) => {
+      await write(page, "SELECT '\u{1F600}\u{1F600}', wrong")
+      await page.getByRole('button', { name: 'Run' }).click()
+      await page.getByRole('alert').getByText('line 1:14').waitFor()
+      expect(await page.locator('.cm-error-place').textContent()).toBe('wrong')
+    })
+  })
+
+  it('marks the last character of a statement that ends too early, and shows no rows for it', async () => {
+    await browser.withPage('/ui/sql', statementApi(), async (page) => {
+      await write(page, 'SELECT 1\nFROM')
+      await page.getByRole('button', { name: 'Run' }).click()
+      await page.getByRole('alert').getByText('<EOF>').waitFor()
+      expect(await page.locator('.cm-error-place').textContent()).toBe('M')
+      expect(await page.getByText('There are no rows').count()).toBe(0)
     })
   })
 
@@ -118,6 +143,8 @@ function statementApi(mayGoOn: () => boolean = () => true): Router {
     else if (sql.includes('endless')) response.json({ id: 'q', stats: running, nextUri: next('endless/1') })
     else if (sql.includes('many')) response.json({ id: 'q', stats: running, nextUri: next('many/1') })
     else if (sql.includes('decimals')) response.json({ id: 'q', stats: running, nextUri: next('decimals/1') })
+    else if (sql.endsWith('FROM'))
+      response.json({ id: 'q', columns, stats: answerStats('FAILED', 1), error: endedTooEarly })
     else if (sql.includes('wrong')) response.json({ id: 'q', stats: answerStats('FAILED', 1), error: errorIn(sql) })
     else response.json({ id: 'q', columns, data: [], stats: finished })
   })
@@ -138,11 +165,18 @@ function statementApi(mayGoOn: () => boolean = () => true): Router {
   return api
 }
 
+const endedTooEarly = {
+  errorName: 'SYNTAX_ERROR',
+  message: "line 2:5: mismatched input '<EOF>'",
+  errorLocation: { lineNumber: 2, columnNumber: 5 },
+}
+
 /** The error of a statement with the word `wrong`, at its position in the whole text. */
 function errorIn(sql: string) {
   const lines = sql.split('\n')
   const lineNumber = lines.findIndex((line) => line.includes('wrong')) + 1
-  const columnNumber = lines[lineNumber - 1]!.indexOf('wrong') + 1
+  // In code points, as the server counts.
+  const columnNumber = [...lines[lineNumber - 1]!.split('wrong')[0]!].length + 1
   return {
     errorName: 'COLUMN_NOT_FOUND',
     message: `line ${lineNumber}:${columnNumber}: Column 'wrong' cannot be resolved`,

@@ -1,33 +1,30 @@
 import { Code } from '@mantine/core'
-
-interface ErrorLocation {
-  readonly lineNumber: number
-  readonly columnNumber: number
-}
+import { errorRange, type ErrorLocation } from '../../parts/error-range.ts'
 
 /** The text of a statement, with the word marked where its error is. */
 export function Statement({ sql, location }: { readonly sql: string; readonly location: ErrorLocation | undefined }) {
-  const at = location && offsetOf(sql, location)
-  if (at === undefined)
-    return (
-      <Code block className="sql" tabIndex={0} aria-label="Statement">
-        {sql}
-      </Code>
-    )
-  const word = /^(\w+|.)/su.exec(sql.slice(at))?.[0] ?? ' '
+  const range = location && rangeIn(sql, location)
   return (
     <Code block className="sql" tabIndex={0} aria-label="Statement">
-      {sql.slice(0, at)}
-      <mark className="error-place">{word}</mark>
-      {sql.slice(at + word.length)}
+      {range ? (
+        <>
+          {sql.slice(0, range.from)}
+          <mark className="error-place">{sql.slice(range.from, range.to)}</mark>
+          {sql.slice(range.to)}
+        </>
+      ) : (
+        sql
+      )}
     </Code>
   )
 }
 
-/** The offset of a line and column, both from 1; undefined where the text has no such line. */
-function offsetOf(sql: string, { lineNumber, columnNumber }: ErrorLocation): number | undefined {
+/** Where the word of a location is; undefined where the text has no such line. */
+function rangeIn(sql: string, { lineNumber, columnNumber }: ErrorLocation) {
   const lines = sql.split('\n')
-  if (lineNumber < 1 || lineNumber > lines.length) return undefined
-  const before = lines.slice(0, lineNumber - 1).reduce((sum, line) => sum + line.length + 1, 0)
-  return Math.min(before + columnNumber - 1, sql.length)
+  const line = lines[lineNumber - 1]
+  if (line === undefined) return undefined
+  const before = lines.slice(0, lineNumber - 1).reduce((sum, one) => sum + one.length + 1, 0)
+  const [from, to] = errorRange(line, columnNumber)
+  return { from: before + from, to: before + to }
 }

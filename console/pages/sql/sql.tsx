@@ -10,7 +10,7 @@ import { Problem } from '../../parts/problem.tsx'
 import { usePageTitle } from '../../shell/use-page-title.ts'
 import { LazyEditor } from './editor/lazy-editor.tsx'
 import { explainedPlan } from './explain/explain-plan.ts'
-import { Explained } from './explain/explained.tsx'
+import { StatementPlan } from './explain/statement-plan.tsx'
 import { OwnStatements } from './own-statements.tsx'
 import { Result } from './run/result.tsx'
 import { saveResult } from './run/save-result.ts'
@@ -64,7 +64,7 @@ export function SqlPage() {
     void start(sql, session)
   }
 
-  const isRunning = run.phase === 'running' || run.phase === 'rows'
+  const isRunning = ['running', 'rows', 'reading'].includes(run.phase)
   const mayDownload = run.columns !== undefined && run.answer?.updateType === undefined && ran !== ''
   const explainError = explaining.error instanceof StatementFailed ? explaining.error.error : undefined
   const [failed, at] = explainError
@@ -132,7 +132,7 @@ export function SqlPage() {
         ) : null}
       </Group>
       {downloading.error && downloading.error.name !== 'AbortError' ? <Problem error={downloading.error} /> : null}
-      <Explained plan={explaining.data} error={explaining.error} />
+      <StatementPlan plan={explaining.data} error={explaining.error} />
       <Result run={run} onMore={() => void more()} />
       <Tabs defaultValue="own" keepMounted={false} mt="md">
         <Tabs.List>

@@ -1,11 +1,6 @@
 import { StateEffect, StateField, type Text } from '@codemirror/state'
 import { Decoration, EditorView, type DecorationSet } from '@codemirror/view'
-
-/** A position in a statement; line and column begin at 1. */
-export interface ErrorLocation {
-  readonly lineNumber: number
-  readonly columnNumber: number
-}
+import { errorRange, type ErrorLocation } from '../../../parts/error-range.ts'
 
 /** Marks the word at a position; undefined removes the mark. */
 export const markError = StateEffect.define<ErrorLocation | undefined>()
@@ -26,7 +21,6 @@ export const errorMark = StateField.define<DecorationSet>({
 function marked(text: Text, { lineNumber, columnNumber }: ErrorLocation): DecorationSet {
   if (lineNumber > text.lines) return Decoration.none
   const line = text.line(lineNumber)
-  const from = Math.min(line.from + columnNumber - 1, line.to)
-  const word = /^(\w+|.)/su.exec(text.sliceString(from, line.to))?.[0] ?? ''
-  return word === '' ? Decoration.none : Decoration.set(mark.range(from, from + word.length))
+  const [from, to] = errorRange(line.text, columnNumber)
+  return from === to ? Decoration.none : Decoration.set(mark.range(line.from + from, line.from + to))
 }

@@ -11,8 +11,9 @@ import { EXPLANATIONS } from '../../../parts/explanations.ts'
 
 /** The state, the error and the rows of the statement that was run. */
 export function Result({ run, onMore }: { readonly run: StatementRun; readonly onMore: () => void }) {
-  if (run.phase === 'idle') return null
-  const { answer, problem, columns, rows, firstRow } = run
+  const { phase, answer, problem, columns, rows, firstRow } = run
+  if (phase === 'idle') return null
+  const isComplete = phase !== 'canceled' && !problem && !answer?.error
   return (
     <section aria-label="Result">
       <Progress run={run} />
@@ -38,19 +39,25 @@ export function Result({ run, onMore }: { readonly run: StatementRun; readonly o
           )}
         </Text>
       )}
-      {columns ? (
+      {phase === 'rows' || phase === 'reading' ? (
+        // Above the rows, which are read from the first one on. It stays while the next rows are read, with the focus.
+        <Button
+          size="compact-sm"
+          variant="default"
+          aria-disabled={phase === 'reading'}
+          onClick={phase === 'rows' ? onMore : undefined}
+        >
+          Next {shownCount(MOST_ROWS)} rows
+        </Button>
+      ) : null}
+      {columns && (rows.length > 0 || isComplete) ? (
         <RowsTable
           key={firstRow}
           columns={columns}
           rows={rows}
           firstRow={firstRow}
-          empty={run.phase === 'running' ? 'There are no rows yet.' : 'There are no rows.'}
+          empty={phase === 'running' ? 'There are no rows yet.' : 'There are no rows.'}
         />
-      ) : null}
-      {run.phase === 'rows' ? (
-        <Button variant="default" my="xs" onClick={onMore}>
-          Next {shownCount(MOST_ROWS)} rows
-        </Button>
       ) : null}
     </section>
   )

@@ -13,8 +13,11 @@ import { readWindow, type RowCursor } from './row-window.ts'
 const KEEP_ALIVE_MS = 30_000
 
 export interface StatementRun {
-  /** `idle`: nothing was run. `rows`: a thousand rows are shown, and there are more. `canceled`: by the user. */
-  readonly phase: 'idle' | 'running' | 'rows' | 'ended' | 'canceled'
+  /**
+   * `idle`: nothing was run. `rows`: a thousand rows are shown, and there are more. `reading`: the next ones are read.
+   * `canceled`: by the user.
+   */
+  readonly phase: 'idle' | 'running' | 'rows' | 'reading' | 'ended' | 'canceled'
   readonly queryId: string | undefined
   readonly columns: readonly ResultColumn[] | undefined
   readonly rows: readonly Row[]
@@ -56,7 +59,7 @@ export function useStatementRun(onSession: (session: StatementSession) => void) 
       const from = cursor.current
       if (!from || !session.current) return
       const { signal } = stopping.current
-      change({ phase: 'running' })
+      change({ phase: firstRow === 0 ? 'running' : 'reading' })
       try {
         const next = await readWindow(from, session.current, signal, (answer, rows) => {
           if (signal.aborted) return

@@ -5,7 +5,13 @@ import { Problem } from '../../../parts/problem.tsx'
 import { planGraph } from '../../query/graphs/plan-graph.ts'
 
 /** The plan of the statement in the editor, as a graph. */
-export function Explained({ plan, error }: { readonly plan: PlanNodeInfo | undefined; readonly error: Error | null }) {
+export function StatementPlan({
+  plan,
+  error,
+}: {
+  readonly plan: PlanNodeInfo | undefined
+  readonly error: Error | null
+}) {
   const graph = useMemo(() => planGraph(plan), [plan])
   if (error) return <Problem error={error} />
   return plan ? <LazyGraph label="Plan of the statement" graph={graph} empty="The statement has no plan." /> : null
