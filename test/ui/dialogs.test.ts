@@ -54,19 +54,22 @@ describe.runIf(hasChromium('nothing looks at dialogs'))('A dialog of the console
 
   it('about many queries has the focus on the reason, then on the button that closes it', async () => {
     const api = express.Router()
-    const { queryId, state, query } = listedQuery(ID)
-    const queries = [{ queryId, state, query, user: 'ann' }]
+    // A long preview: its head must stay in view.
+    const queries = Array.from({ length: 20 }, (_, at) => {
+      return { queryId: `${ID}${at}`, state: 'RUNNING', query: 'SELECT 1', user: 'ann' }
+    })
     api.get('/v1/query', (_request, response) => void response.json([listedQuery(ID)]))
     api.post('/v1/act/preview', (_request, response) => {
-      response.json({ act: 'kill', matched: 1, denied: 0, states: {}, users: [], queries, token: 't', expires: '' })
+      response.json({ act: 'kill', matched: 20, denied: 0, states: {}, users: [], queries, token: 't', expires: '' })
     })
-    const ended = { id: 'a', act: 'kill', state: 'ENDED', matched: 1, done: 1, outcomes: {}, problems: [] }
+    const ended = { id: 'a', act: 'kill', state: 'ENDED', matched: 20, done: 20, outcomes: {}, problems: [] }
     api.post('/v1/act', (_request, response) => void response.json(ended))
     api.get('/v1/act/a', (_request, response) => void response.json(ended))
     await browser.withPage('/ui', api, async (page) => {
       await page.getByRole('button', { name: 'Kill all that match' }).click()
       const dialog = page.getByRole('dialog', { name: 'Kill queries' })
       await dialog.getByLabel('Reason').and(page.locator(':focus')).waitFor()
+      expect(await dialog.evaluate((element) => element.scrollTop)).toBe(0)
       await expectAccessible(page)
       await page.keyboard.type('too expensive')
       await page.keyboard.press('Enter')

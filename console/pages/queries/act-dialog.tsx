@@ -99,6 +99,11 @@ function PreviewedQueries({
   )
 }
 
+/** Focuses a field. The queries above it stay in view. */
+function focusInPlace(field: HTMLInputElement | null): void {
+  field?.focus({ preventScroll: true })
+}
+
 function ReasonForm({
   label,
   isBusy,
@@ -123,7 +128,7 @@ function ReasonForm({
         maxLength={1000}
         required
         onChange={(event) => setReason(event.currentTarget.value)}
-        autoFocus
+        ref={focusInPlace}
       />
       <Group justify="end" mt="md">
         <Button type="submit" color="red" loading={isBusy} disabled={reason.trim() === ''}>

@@ -18,7 +18,6 @@ import { problemHandler, resource, resourceRouter, sendJson } from '../edge/reso
 import { createQueryFinder, type FindQueryDeps } from '../query/find-query.ts'
 import type { ListingBounds } from '../query/listing-bounds.ts'
 import { queryStates } from '../query/query-states.ts'
-import { keyNeeded } from '../task/internal-request.ts'
 import { actBody, actPreviewBody, type ActInfo, type ActPreview } from './act-schemas.ts'
 import {
   matchQueries,
@@ -164,7 +163,12 @@ function isOpenTo(identity: Identity, { started }: KnownAct, { authorize }: Pick
  * @throws HttpProblem 401
  */
 function checkKey(request: Request, act: ActKind, { isInternal }: Pick<ActRoutesDeps, 'isInternal'>): void {
-  if (act === 'forget' && callerOf(request).kind !== 'principal' && !isInternal(request)) throw keyNeeded()
+  if (act === 'forget' && callerOf(request).kind !== 'principal' && !isInternal(request))
+    throw new HttpProblem(
+      401,
+      'Without authentication only callers with the key of the cluster may forget queries: use `quipu act`',
+      { 'www-authenticate': 'Bearer' },
+    )
 }
 
 async function bodyOf<T extends z.ZodType>(
