@@ -76,6 +76,13 @@ export function createUiRoutes(folders: UiFolders, onError?: (error: unknown) =>
       sendFile(response, fileAt(join(assets, file)), 'public, max-age=31536000, immutable')
     },
   })
+  pageResource(router, '/ui/*path', {
+    // The console says that it has no such page. Programs that do not ask for a page get a problem.
+    GET(request, response) {
+      if (request.accepts(['json', 'html']) !== 'html') throw new HttpProblem(404, 'The page does not exist')
+      sendFile(response, fileAt(join(folders.console, 'index.html')), 'no-cache', 404)
+    },
+  })
   router.use(problemHandler(onError))
   return router
 }
@@ -89,10 +96,10 @@ function readServedFile(path: string): ServedFile {
   }
 }
 
-function sendFile(response: express.Response, file: ServedFile, caching: string): void {
+function sendFile(response: express.Response, file: ServedFile, caching: string, status = 200): void {
   const gzip = response.req.acceptsEncodings('gzip') === 'gzip' ? file.gzip : undefined
   const body = gzip ?? file.bytes
-  response.writeHead(200, {
+  response.writeHead(status, {
     'content-type': file.type,
     'content-length': body.length,
     ...(gzip && { 'content-encoding': 'gzip' }),

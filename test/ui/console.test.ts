@@ -7,7 +7,7 @@ import { createUiRoutes } from '../../src/ui/ui-routes.ts'
 import { builtConsole } from '../support/built-console.ts'
 import { hasChromium } from '../support/chromium.ts'
 import { serve, type HttpApp } from '../support/http-app.ts'
-import { openConsoleBrowser, violations, type ConsoleBrowser } from '../support/console-browser.ts'
+import { expectAccessible, openConsoleBrowser, violations, type ConsoleBrowser } from '../support/console-browser.ts'
 import { listedQuery } from '../support/query-bodies.ts'
 
 let folders: Awaited<ReturnType<typeof builtConsole>>
@@ -116,6 +116,16 @@ describe.runIf(hasChromium('nothing looks at the console in one'))(
         expect(changes.slice(1)).toEqual([['trino-a', { state: 'DRAINING', reason: 'upgrade' }]])
         await page.getByRole('dialog').waitFor({ state: 'hidden' })
         expect(await violations(page)).toEqual([])
+      })
+    })
+
+    it('says that a page does not exist, with status 404', async () => {
+      await browser.withPage('/ui/nopage', express.Router(), async (page) => {
+        await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+        expect((await page.reload())?.status()).toBe(404)
+        await expectAccessible(page)
+        await page.getByRole('link', { name: 'Queries' }).click()
+        await page.getByRole('heading', { name: 'Queries' }).waitFor()
       })
     })
 
