@@ -21,7 +21,9 @@ export function OtherRuns({ query }: { readonly query: QueryInfo }) {
   return (
     <Section title="Other runs">
       {query.fingerprint === undefined ? (
-        <Text size="sm">The query has no fingerprint: it was recorded by an earlier version, or cannot be parsed.</Text>
+        <Text size="sm">
+          The query has no fingerprint: it is not planned yet, cannot be parsed, or was recorded by an earlier version.
+        </Text>
       ) : (
         <RunsOf queryId={query.queryId} fingerprint={query.fingerprint} />
       )}

@@ -1,4 +1,7 @@
 /** The short name of a kind of events: `quipu.query.planned` is `query planned`. */
 export function eventName(kind: string): string {
-  return kind.replace(/^quipu\./, '').replaceAll('.', ' ')
+  return kind
+    .replace(/^quipu\./, '')
+    .replace('resultpages', 'result pages')
+    .replaceAll('.', ' ')
 }
