@@ -43,7 +43,7 @@ export function makeInstruments(prom: Prom, registry: Registry, on: 'coordinator
         counters.set(name, counter)
         // A series that first appears with 1 shows no increase. If the labels are closed lists, every series starts at
         // 0.
-        for (const labels of closedCombinations(definition.labels, 16)) {
+        for (const labels of closedCombinations(definition.labels, 32)) {
           if (definition.exemplars) counter.inc(exemplary(labels, 0) as never)
           else counter.inc(labels, 0)
         }

@@ -64,6 +64,16 @@ const topLabels: ReadonlyMap<MetricName, TopLabel> = new Map(
   ),
 )
 
+/** The labels of a process that can have more values than series. */
+function openLabelsOn(process: MetersOptions['on']): ReadonlySet<string> {
+  const definitions = (Object.entries(metricNames) as [MetricName, MetricDefinition][]).filter(
+    ([name, { on }]) => name !== 'labelOverflow' && (on === 'both' || on === process),
+  )
+  return new Set(
+    definitions.flatMap(([, { labels }]) => Object.keys(labels).filter((label) => !Array.isArray(labels[label]))),
+  )
+}
+
 /** Makes the meters. It loads prom-client (70 ms of CPU), so it is called once the process serves. */
 export async function createMeters(options: MetersOptions): Promise<Meters> {
   const prom = await import('./prom-client.ts')
@@ -126,6 +136,8 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
       return { contentType: registry.contentType, body }
     },
   }
+  // The first overflow of a label is an increase only if Prometheus saw 0 before it.
+  for (const label of openLabelsOn(options.on)) meters.count('labelOverflow', { label }, 0)
   return meters
 }
 

@@ -31,6 +31,13 @@ describe('The meters', () => {
     expect(body).not.toContain('made up')
   })
 
+  it('begin at 0 where an increase from 1 would be missed: closed labels, and overflows of open labels', async () => {
+    const { body } = await (await meters()).text()
+    expect(body).toContain('quipu_act_queries_total{act="kill",outcome="done"} 0')
+    expect(body).toContain('quipu_label_overflow_total{label="source"} 0')
+    expect(body).not.toContain('quipu_label_overflow_total{label="state"}')
+  })
+
   it('show each file that is read again under its own name', async () => {
     const one = await meters()
     for (const file of SOURCE_NAMES) one.set('filesBroken', { file }, 1)

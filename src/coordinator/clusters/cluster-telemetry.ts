@@ -55,7 +55,11 @@ export function observeClusters(clusters: Pick<ClusterControl, 'groups' | 'waiti
       meters.set('clustersOpen', { group }, open.length)
       meters.set('clusterWaiting', { group }, clusters.waitingIn(group))
       for (const { name: cluster, health, state, running } of members) {
-        for (const one of clusterHealths) meters.set('clusterHealth', { cluster, health: one }, one === health ? 1 : 0)
+        for (const one of clusterHealths) {
+          meters.set('clusterHealth', { cluster, health: one }, one === health ? 1 : 0)
+          // The first change is an increase only if Prometheus saw 0 before it.
+          meters.count('clusterHealthChanges', { cluster, health: one }, 0)
+        }
         for (const one of clusterStates) meters.set('clusterState', { cluster, state: one }, one === state ? 1 : 0)
         meters.set('clusterRunning', { cluster }, running)
       }
