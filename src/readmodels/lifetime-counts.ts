@@ -4,6 +4,12 @@ import pg from 'pg'
 export interface LifetimeCounts {
   /** Number of epochs that they won. */
   readonly epochs: number
+  /** Undefined when data of a query was forgotten, or queries left the read models: their share is unknown. */
+  readonly recorded: RecordedCounts | undefined
+}
+
+/** Counts of queries and events. */
+export interface RecordedCounts {
   readonly queries: readonly QueryCounts[]
   /** Ended queries by user. */
   readonly users: readonly { readonly value: string; readonly count: number }[]
@@ -57,12 +63,11 @@ const PATIENCE_MS = 10_000
 /**
  * Counts the read models' contents for all epochs of one address. Call it once they hold all events that were valid
  * when the last of these epochs ended: a smaller count would look like a reset of the counter.
- * @returns undefined when data of a query was forgotten, or queries left the read models: their share is unknown
  */
 export async function readLifetimeCounts(
   connection: pg.ClientConfig,
   options: LifetimeOptions,
-): Promise<LifetimeCounts | undefined> {
+): Promise<LifetimeCounts> {
   const client = new pg.Client({
     ...connection,
     application_name: 'quipu counts',
@@ -93,11 +98,10 @@ const ENVELOPE_BYTES = `length(format('{"sequence":%s,"epoch":%s,"type":"%s","v"
     '"digest":"%s","enc":"%s","data":}', sequence, epoch, type, v, prevhash, hash, digest, enc))
   + 24 + coalesce(length(traceparent) + length(',"traceparent":""'), 0) + octet_length(to_json(data)::text)`
 
-async function read(
-  client: pg.Client,
-  { address, before, bounds }: LifetimeOptions,
-): Promise<LifetimeCounts | undefined> {
-  const rows = async <R>(text: string, values: readonly unknown[]): Promise<R[]> =>
+type Rows = <R>(text: string, values: readonly unknown[]) => Promise<R[]>
+
+async function read(client: pg.Client, { address, before, bounds }: LifetimeOptions): Promise<LifetimeCounts> {
+  const rows: Rows = async <R>(text: string, values: readonly unknown[]) =>
     (await client.query(text, [...values])).rows as R[]
   const own = await rows<{ epoch: string }>(
     `select details->>'epoch' as epoch from m.audit_log
@@ -110,9 +114,12 @@ async function read(
        or exists (select from quipu_log.query_periods) as any`,
     [epochs],
   )
-  if (forgotten?.any) return undefined
+  return { epochs: epochs.length, recorded: forgotten?.any ? undefined : await readRecorded(rows, epochs, bounds) }
+}
+
+async function readRecorded(rows: Rows, epochs: readonly string[], bounds: readonly number[]): Promise<RecordedCounts> {
   const aggregated = (select: string): string => `(select coalesce(json_agg(r), '[]') from (${select}) r)`
-  const [ofQueries] = await rows<Omit<LifetimeCounts, 'events' | 'facts' | 'epochs'>>(
+  const [ofQueries] = await rows<Omit<RecordedCounts, 'events' | 'facts'>>(
     `with ${ENDED}
      select ${aggregated(`
          select state, error_type as "errorType", error_name as "errorName", query_type as "queryType", route,
@@ -140,7 +147,6 @@ async function read(
     [epochs, bounds],
   )
   return {
-    epochs: epochs.length,
     ...ofQueries!,
     events: await rows(
       `select type, count(*)::float8 as count, sum(${ENVELOPE_BYTES})::float8 as bytes

@@ -8,7 +8,7 @@ import { evolve } from '../../src/coordinator/query/stream/evolve.ts'
 import { countQuery } from '../../src/coordinator/query/telemetry/query-metrics.ts'
 import { initialQueryState, type QueryState } from '../../src/coordinator/query/stream/state.ts'
 import { createPostgresEventLog } from '../../src/events/postgres/postgres-event-log.ts'
-import { readLifetimeCounts, type LifetimeCounts } from '../../src/readmodels/lifetime-counts.ts'
+import { readLifetimeCounts, type LifetimeCounts, type RecordedCounts } from '../../src/readmodels/lifetime-counts.ts'
 import { noSpans } from '../../src/telemetry/span.ts'
 import { createMeters, type Meters } from '../../src/telemetry/meters.ts'
 import { buckets } from '../../src/telemetry/metrics/metric-definition.ts'
@@ -78,7 +78,7 @@ function countLive(all: readonly { queryId: QueryId; events: readonly QueryEvent
   }
 }
 
-async function countsOf(address: string, before = 1000): Promise<LifetimeCounts | undefined> {
+async function countsOf(address: string, before = 1000): Promise<LifetimeCounts> {
   const runner = await bed.startRunner()
   expect(await runner.barrier(60_000)).toBe(true)
   return readLifetimeCounts(bed.config, { address, before, bounds: buckets.query })
@@ -113,7 +113,7 @@ describe('The lifetime counts of coordinators at an address', () => {
     const denied = { user: 'eve "\u0001', action: 'kill', object: 'x', count: 4, minute: '2026-03-02T00:00' }
     await bed.log.append('system', 1, [{ type: 'AccessDenied', v: 1, time: LATER, data: denied }])
     const before = await figuresOf(live)
-    const after = await restored((await countsOf(HERE))!)
+    const after = await restored(await countsOf(HERE))
     expect(Object.keys(after).toSorted()).toEqual(Object.keys(before).toSorted())
     for (const [series, value] of Object.entries(before)) {
       expect(after[series], series).toBeGreaterThanOrEqual(value)
@@ -132,31 +132,35 @@ describe('The lifetime counts of coordinators at an address', () => {
     try {
       await other.claim({ address: ELSEWHERE, version: 'test' })
       await appendLives(other, lives(2, 100))
-      const sum = (counts: LifetimeCounts | undefined): number =>
-        counts!.queries.reduce((total, { count }) => total + count, 0)
+      const sum = ({ recorded }: LifetimeCounts): number =>
+        recorded!.queries.reduce((total, { count }) => total + count, 0)
       const here = await countsOf(HERE)
-      expect([here!.epochs, sum(here)]).toEqual([1, 4])
+      expect([here.epochs, sum(here)]).toEqual([1, 4])
       const elsewhere = await readLifetimeCounts(bed.config, { address: ELSEWHERE, before: 3, bounds: [1] })
-      expect([elsewhere!.epochs, sum(elsewhere)]).toEqual([1, 2])
+      expect([elsewhere.epochs, sum(elsewhere)]).toEqual([1, 2])
       const own = await readLifetimeCounts(bed.config, { address: ELSEWHERE, before: 2, bounds: [1] })
-      expect([own!.epochs, sum(own), own!.events]).toEqual([0, 0, []])
+      expect([own.epochs, sum(own), own.recorded?.events]).toEqual([0, 0, []])
     } finally {
       await other.close()
     }
   })
 
-  it('are undefined if data was forgotten, because a lower count would look like a restart', async () => {
+  it('are only the epochs if data was forgotten, because a lower count would look like a restart', async () => {
     await appendLives(bed.log, lives(2))
-    expect(await countsOf(HERE)).toBeDefined()
+    expect((await countsOf(HERE)).recorded).toBeDefined()
     await bed.query(`update query_events set forgotten = true where sequence = 1 and stream like '2026%'`)
-    expect(await readLifetimeCounts(bed.config, { address: HERE, before: 9, bounds: [1] })).toBeUndefined()
+    const counts = await readLifetimeCounts(bed.config, { address: HERE, before: 9, bounds: [1] })
+    expect(counts).toEqual({ epochs: 1, recorded: undefined })
+    const meters = await createMeters({ on: 'coordinator', processMetrics: false })
+    restoreCounters(counts, meters, names)
+    expect((await meters.text()).body).toContain('quipu_epoch_claims_total{result="won"} 1')
+    expect(await figuresOf(meters)).toEqual({})
   })
 })
 
 describe('The counters of the most frequent values', () => {
   it('are not restored if there are more values than the limit', async () => {
-    const counts: LifetimeCounts = {
-      epochs: 0,
+    const recorded: RecordedCounts = {
       queries: [],
       users: Array.from({ length: 21 }, (_, index) => ({ value: `user ${index}`, count: 1 })),
       sources: [{ value: null, count: 2 }],
@@ -167,6 +171,6 @@ describe('The counters of the most frequent values', () => {
       events: [],
       facts: [],
     }
-    expect(await restored(counts)).toEqual({ 'quipu_source_queries_total [["source","none"]]': 2 })
+    expect(await restored({ epochs: 0, recorded })).toEqual({ 'quipu_source_queries_total [["source","none"]]': 2 })
   })
 })

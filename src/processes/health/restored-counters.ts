@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { distributionOfRoute, endStateOf, type FigureNames } from '../../coordinator/query/telemetry/query-metrics.ts'
-import { readLifetimeCounts, type LifetimeCounts } from '../../readmodels/lifetime-counts.ts'
+import { readLifetimeCounts, type LifetimeCounts, type RecordedCounts } from '../../readmodels/lifetime-counts.ts'
 import type { PastObservations } from '../../telemetry/instruments.ts'
 import {
   metricNames,
@@ -46,7 +46,7 @@ export function pastCounters({ base, caughtUp, before }: PastOfCoordinator): Pas
       )
       const { connection, address } = base
       const counts = await readLifetimeCounts(connection, { address, before, bounds: buckets.query })
-      if (counts) restoreCounters(counts, meters, figureNames(base))
+      restoreCounters(counts, meters, figureNames(base))
     },
   }
 }
@@ -87,11 +87,20 @@ interface RestoredMeters {
 }
 
 export function restoreCounters(
-  counts: LifetimeCounts,
+  { epochs, recorded }: LifetimeCounts,
+  meters: RestoredMeters,
+  names: FigureNames,
+): void {
+  // An alert counts the epochs: it must see them even after data was forgotten.
+  meters.count('epochClaims', { result: 'won' }, epochs)
+  if (recorded) restoreRecorded(recorded, meters, names)
+}
+
+function restoreRecorded(
+  counts: RecordedCounts,
   meters: RestoredMeters,
   { connectorOf, groupLabel }: FigureNames,
 ): void {
-  meters.count('epochClaims', { result: 'won' }, counts.epochs)
   for (const one of counts.queries) {
     const { state, route, count, resourceGroup } = one
     const group = groupLabel(resourceGroup)
