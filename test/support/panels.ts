@@ -1,5 +1,5 @@
 import { dashboards } from '../../dashboards/files.ts'
-import type { TablePanel } from '../../dashboards/panel.ts'
+import type { MetricPanel, TablePanel } from '../../dashboards/panel.ts'
 import type { RunningPrometheus } from './prometheus.ts'
 import { waitUntil } from './quipu-process.ts'
 
@@ -10,11 +10,7 @@ export function panelShows(
   title: string,
   meanwhile: () => Promise<unknown> = async () => {},
 ): Promise<void> {
-  const panel = dashboards.find((spec) => spec.name === dashboard)?.panels.find((one) => one.title === title)
-  if (!panel || panel.kind === 'table') throw new Error(`${dashboard} has no panel of metrics '${title}'`)
-  const expressions = panel.targets.map(({ expr }) =>
-    expr.replaceAll('$__rate_interval', '1m').replaceAll('$job', '.*').replaceAll('$instance', '.*'),
-  )
+  const expressions = metricPanel(dashboard, title).targets.map(({ expr }) => withDefaults(expr, '1m'))
   return waitUntil(
     `${title} shows something`,
     async () => {
@@ -25,6 +21,45 @@ export function panelShows(
     },
     120_000,
   )
+}
+
+/** The values that a panel shows with default variables, by their legends. A rate is the mean of the last hour. */
+export async function panelValues(
+  prometheus: Pick<RunningPrometheus, 'query'>,
+  dashboard: string,
+  title: string,
+): Promise<Readonly<Record<string, number>>> {
+  const shown = metricPanel(dashboard, title).targets.map(async ({ expr, legend }) =>
+    (await prometheus.query(withDefaults(expr, '1h'))).map(
+      ({ labels, value }) =>
+        [legend.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => labels[name] ?? ''), value] as const,
+    ),
+  )
+  return Object.fromEntries((await Promise.all(shown)).flat())
+}
+
+/** As `panelValues`, but in whole events: how many the panel counts, or a rate stands for, in the last hour. */
+export async function panelCounts(
+  prometheus: Pick<RunningPrometheus, 'query'>,
+  dashboard: string,
+  title: string,
+): Promise<Readonly<Record<string, number>>> {
+  const { unit } = metricPanel(dashboard, title)
+  const each = unit === 'reqps' || unit === 'cps' ? 3600 : 1
+  const values = Object.entries(await panelValues(prometheus, dashboard, title))
+  // Prometheus extrapolates an increase over the time between two scrapes.
+  return Object.fromEntries(values.map(([legend, value]) => [legend, Math.round(value * each)]))
+}
+
+function metricPanel(dashboard: string, title: string): MetricPanel {
+  const panel = dashboards.find((spec) => spec.name === dashboard)?.panels.find((one) => one.title === title)
+  if (!panel || panel.kind === 'table') throw new Error(`${dashboard} has no panel of metrics '${title}'`)
+  return panel
+}
+
+/** @param rateInterval the time over which Grafana would compute a rate */
+function withDefaults(expr: string, rateInterval: string): string {
+  return expr.replaceAll('$__rate_interval', rateInterval).replaceAll('$job', '.*').replaceAll('$instance', '.*')
 }
 
 /** The table with this title of a dashboard. */
