@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, readFileSync, renameSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpsRequest, type RequestOptions } from 'node:https'
 import { createServer as createHttpServer, type IncomingHttpHeaders, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,11 +13,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { writePasswordFile } from '../support/password-file.ts'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
 import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
+import { panelCounts, panelValues } from '../support/panels.ts'
+import { findPrometheus, startPrometheusFrom } from '../support/prometheus.ts'
 import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { rowReaders, type LogIn } from '../support/row-readers.ts'
 import type { StatementJson } from '../support/statement-client.ts'
 
 const readers = await rowReaders()
+const programs = await findPrometheus()
 const folder = temporaryFolder()
 const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
 /** The keys that are published; the last one signs tokens. */
@@ -337,6 +340,35 @@ it('no statement fails while the keys of tokens and the certificate are replaced
     await Promise.all(clients)
   }
   expect(new Set(endings)).toEqual(new Set(['FINISHED']))
+})
+
+describe.runIf(programs)('The dashboards', () => {
+  it('show log-ins, the days of the certificate, and refused certificate files', { timeout: 240_000 }, async () => {
+    const job = {
+      job_name: 'quipu-coordinator',
+      scheme: 'https',
+      tls_config: { ca_file: authority.ca },
+      static_configs: [{ targets: [new URL(base).host] }],
+    }
+    const prometheus = await startPrometheusFrom(
+      programs!,
+      JSON.stringify({ global: { scrape_interval: '1s' }, scrape_configs: [job] }),
+    )
+    try {
+      const daysLeft = async () =>
+        Object.values(await panelValues(prometheus, 'runtime', 'Certificate, days left')).map(Math.round)
+      const validTo = Date.parse(new X509Certificate(readFileSync(served.cert)).validTo)
+      await expect.poll(daysLeft).toEqual([Math.round((validTo - Date.now()) / 86_400_000)])
+      expect((await post('SELECT 1', { headers: await bearer('dave') })).status).toBe(200)
+      await expect.poll(() => panelCounts(prometheus, 'audit', 'Log-ins')).toMatchObject({ jwt: 1, oauth2: 0 })
+      writeFileSync(served.cert, 'nonsense')
+      const refused = async () =>
+        Object.values(await panelCounts(prometheus, 'runtime', 'Refused certificate files, 1 h'))
+      await expect.poll(refused).toEqual([1])
+    } finally {
+      await prometheus.stop()
+    }
+  })
 })
 
 it('the log records who logged in, how and from where, and refusals; it hides names that no user has', async () => {
