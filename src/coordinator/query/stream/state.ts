@@ -148,6 +148,11 @@ export function remoteOf({
   return last && { cluster: last.cluster, queryId: last.queryId, attempts: remotes.length }
 }
 
+/** The figures that the last event of the query records. */
+export function recordedTotals(query: EndedQuery): Data<'QueryFinished'>['totals'] {
+  return query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
+}
+
 /** Rows and bytes of all published pages. */
 export function resultSize(pages: readonly ResultPageRecord[]): { rows: number; bytes: number } {
   let rows = 0

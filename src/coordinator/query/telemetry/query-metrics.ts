@@ -3,7 +3,7 @@ import type { Meters } from '../../../telemetry/meters.ts'
 import type { TraceRef } from '../../../telemetry/instruments.ts'
 import { parseTraceparent } from '../../../telemetry/trace-context.ts'
 import type { FrontEndTimes } from '../../../sql/front-end.ts'
-import { groupOfQuery, type EndedQuery, type KnownQuery, type TaskRecord } from '../stream/state.ts'
+import { groupOfQuery, recordedTotals, type EndedQuery, type KnownQuery, type TaskRecord } from '../stream/state.ts'
 
 /** Names for labels of metrics, of which there are boundedly many. */
 export interface FigureNames {
@@ -21,7 +21,7 @@ export function countQuery(
   { connectorOf, groupLabel }: FigureNames,
 ): void {
   const { session } = query.created
-  const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
+  const totals = recordedTotals(query)
   const failure = query.kind === 'FAILED' ? query.failure : undefined
   const route = query.planned?.route ?? 'none'
   const trace = traceOf(query)
@@ -66,7 +66,7 @@ function countPhases(
   meters: Meters,
   trace: TraceRef | undefined,
 ): void {
-  const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
+  const totals = recordedTotals(query)
   const phase = (name: string, seconds: number): void => {
     if (seconds > 0) meters.observe('queryPhaseDuration', { phase: name }, seconds, trace)
   }

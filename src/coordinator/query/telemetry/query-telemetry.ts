@@ -10,7 +10,14 @@ import type { PlanOutline } from '../stream/events.ts'
 import { countQuery, traceOf, type FigureNames } from './query-metrics.ts'
 import { querySpans, type QueryEnded } from './query-spans.ts'
 import { targetText } from '../stream/route-text.ts'
-import { groupOfQuery, remoteOf, resultSize, type EndedQuery, type KnownQuery } from '../stream/state.ts'
+import {
+  groupOfQuery,
+  remoteOf,
+  resultSize,
+  recordedTotals,
+  type EndedQuery,
+  type KnownQuery,
+} from '../stream/state.ts'
 
 export interface QueryTelemetry {
   /** Follows a query from its submission on: at its end it is counted, timed, logged and traced. */
@@ -63,7 +70,7 @@ export function createQueryTelemetry(deps: QueryTelemetryDeps): QueryTelemetry {
 
   function logEnd(query: EndedQuery, recovered: boolean): void {
     const { session } = query.created
-    const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
+    const totals = recordedTotals(query)
     const failure = query.kind === 'FAILED' ? query.failure : undefined
     const { rows, bytes } = resultSize(query.pages)
     const context = parseTraceparent(query.created.traceparent)
@@ -192,12 +199,12 @@ function touchedTables(tables: NonNullable<EndedQuery['planned']>['tables']) {
  */
 function phasesOf(query: EndedQuery) {
   const [begun, ended] = [Date.parse(query.createdAt), Date.parse(query.endedAt)]
-  const queued = query.queued ? Date.parse(query.admitted?.at ?? query.endedAt) - Date.parse(query.queued.at) : 0
+  const queued = Math.round(recordedTotals(query).queuedNanos / 1e6)
   const planned = query.plannedAt === undefined ? ended : Date.parse(query.plannedAt)
   const taskEndMs = [...query.tasks.values()].map(({ endedAt }) => Date.parse(endedAt ?? query.endedAt))
   const executed = query.kind === 'FINISHED' ? Math.min(ended, Math.max(planned, ...taskEndMs)) : ended
   return {
-    queued: Math.max(0, queued),
+    queued,
     planning: Math.max(0, planned - begun - queued),
     executing: Math.max(0, executed - planned),
     fetching: Math.max(0, ended - executed),

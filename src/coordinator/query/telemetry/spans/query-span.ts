@@ -2,7 +2,7 @@ import { attributes as names } from '../../../../telemetry/attribute-names.ts'
 import type { AttributeValue, SpanEvent } from '../../../../telemetry/span.ts'
 import { entitySpanId } from '../../../../telemetry/trace-context.ts'
 import { targetText } from '../../stream/route-text.ts'
-import { groupOfQuery, remoteOf, type EndedQuery } from '../../stream/state.ts'
+import { groupOfQuery, remoteOf, recordedTotals, type EndedQuery } from '../../stream/state.ts'
 import { failureAttributes, MAX_TEXT, spanEnding } from './span-ending.ts'
 import { tableNames, type SpanDraft, type TracedQuery } from './traced-query.ts'
 
@@ -118,7 +118,7 @@ function collectionOf(tables: Tables): string | undefined {
 
 function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
   const { session, sql } = query.created
-  const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
+  const totals = recordedTotals(query)
   const namespace = [session.catalog, session.schema].filter((one) => one !== undefined).join('|')
   const optional: Record<string, AttributeValue | undefined> = {
     [names.catalog]: session.catalog,
