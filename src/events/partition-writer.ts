@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { AppendReports, type AppendReportsDeps } from './append-reports.ts'
 import { openSealed, type Sealed } from './envelope.ts'
 import {
   Fenced,
@@ -7,8 +8,6 @@ import {
   LogWentBackwards,
   SequenceConflict,
   type Appended,
-  type AppendReport,
-  type CommitReport,
   type Checkpoint,
   type Event,
   type Expected,
@@ -19,6 +18,7 @@ import {
 } from './event-log.ts'
 import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import type { LogReader } from './log-reader.ts'
+import { cutBatch, type PendingAppend } from './pending-append.ts'
 import type { RecentEvents } from './recent-events.ts'
 import type {
   RecordBatch,
@@ -32,7 +32,7 @@ import type {
 import { sealAppend, type SealedAppend } from './seal-append.ts'
 import { StreamHeads } from './stream-heads.ts'
 
-export interface PartitionWriterDeps {
+export interface PartitionWriterDeps extends AppendReportsDeps {
   readonly store: RecordStore
   readonly reader: LogReader
   readonly recent: RecentEvents
@@ -50,21 +50,8 @@ export interface PartitionWriterDeps {
   readonly onLost: (error: Fenced | LogWentBackwards) => void
   /** Called when the log does not store records just now; the writer keeps trying. */
   readonly onTrouble: (error: Error) => void
-  readonly onAppended?: (report: AppendReport) => void
-  readonly onCommitted?: (report: CommitReport) => void
   /** Called when a record was read that does not count. */
   readonly onIgnored?: (verdict: IgnoredVerdict) => void
-}
-
-/** An append in progress. Its record numbers are assigned when it is first sent, and stay. */
-export interface PendingAppend extends SealedAppend {
-  assumedNew: boolean
-  firstNumber: number
-  /** Monotonic milliseconds: when the append was queued, and when it was first sent. */
-  readonly queuedAt: number
-  sentAt: number
-  readonly resolve: (appended: Appended) => void
-  readonly reject: (error: Error) => void
 }
 
 interface AskedAppend {
@@ -75,8 +62,6 @@ interface AskedAppend {
 }
 
 const NO_EVENTS: StreamHead = { sequence: 0, hash: '' }
-const MAX_BATCH_BYTES = 512 << 10
-const MAX_BATCH_EVENTS = 1000
 
 /**
  * The writer's side of one log partition. One batch is in flight; appends that arrive meanwhile form the next (group
@@ -98,10 +83,7 @@ export class PartitionWriter {
   #queue: PendingAppend[] = []
   #queuedBytes = 0
   #running: Promise<void> | undefined
-  /** When the store last answered, monotonic milliseconds. */
-  #answeredAt = 0
-  /** When the newest attempt to store records began, monotonic milliseconds. */
-  #attemptedAt = 0
+  readonly #reports: AppendReports
   #start: Checkpoint | undefined
   #closed = false
   #lost: EventLogError | undefined = new Fenced('This process has not claimed the log')
@@ -109,6 +91,7 @@ export class PartitionWriter {
   constructor(deps: PartitionWriterDeps, partition: number) {
     this.deps = deps
     this.partition = partition
+    this.#reports = new AppendReports(deps, partition)
     this.#fold = deps.fold ?? trueFold
   }
 
@@ -252,20 +235,6 @@ export class PartitionWriter {
     return append.firstNumber
   }
 
-  protected cutBatch(queue: PendingAppend[]): PendingAppend[] {
-    let bytes = 0
-    let events = 0
-    let count = 0
-    for (const append of queue) {
-      if (count > 0 && (bytes + append.held > MAX_BATCH_BYTES || events + append.sealed.length > MAX_BATCH_EVENTS))
-        break
-      bytes += append.held
-      events += append.sealed.length
-      count++
-    }
-    return queue.splice(0, count)
-  }
-
   /**
    * Handles the store's answer that the records landed at `at`. Offsets are dense, so `at` shows whether other records
    * came before.
@@ -350,7 +319,7 @@ export class PartitionWriter {
       // Waiting for one microtask gathers appends that are made together.
       await undefined
       while (this.#queue.length > 0 && !this.#lost) {
-        const batch = this.cutBatch(this.#queue)
+        const batch = cutBatch(this.#queue)
         this.#queuedBytes =
           this.#queue.length === 0 ? 0 : batch.reduce((left, each) => left - each.held, this.#queuedBytes)
         await this.commit(batch)
@@ -447,9 +416,9 @@ export class PartitionWriter {
       pages,
       newStreams,
     }
-    this.#attemptedAt = performance.now()
+    this.#reports.attempted()
     const outcome = await this.deps.store.put(batch)
-    this.#answeredAt = performance.now()
+    this.#reports.answered()
     if (outcome.kind === 'landed') await this.onLanded(outcome.at, batch)
     else {
       if (outcome.kind !== 'refused') this.deps.onTrouble(outcome.error)
@@ -466,39 +435,12 @@ export class PartitionWriter {
       const events = append.sealed.map((_, index) => this.#landed.get(append.firstNumber + index)!)
       this.#heads.settled(append.stream)
       append.resolve({ ...events.at(-1)!.position, events })
-      this.#report(append, events)
+      this.#reports.appended(append, events)
       settled.push(events.at(-1)!)
       return false
     })
-    if (settled.length > 0) this.#reportCommit(pending, settled)
+    if (settled.length > 0) this.#reports.committed(pending, settled)
     return left
-  }
-
-  #reportCommit(sent: readonly PendingAppend[], settled: readonly Recorded[]): void {
-    const now = performance.now()
-    this.deps.onCommitted?.({
-      partition: this.partition,
-      offset: settled.at(-1)!.position.offset,
-      records: sent.reduce((sum, append) => sum + append.sealed.length, 0),
-      appends: settled.map(({ stream, sequence, traceparent }) => ({ stream, sequence, traceparent })),
-      sendMs: Math.max(0, this.#answeredAt - this.#attemptedAt),
-      readBackMs: Math.max(0, now - this.#answeredAt),
-    })
-  }
-
-  #report(append: PendingAppend, events: readonly Recorded[]): void {
-    const last = events.at(-1)!
-    this.deps.onAppended?.({
-      stream: append.stream,
-      sequence: last.sequence,
-      epoch: last.epoch,
-      events,
-      bytes: append.bytes,
-      traceparent: last.traceparent,
-      queueMs: append.sentAt - append.queuedAt,
-      sendMs: Math.max(0, this.#answeredAt - append.sentAt),
-      readBackMs: Math.max(0, performance.now() - this.#answeredAt),
-    })
   }
 
   /**
