@@ -3,7 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { waitUntil } from './quipu-process.ts'
-import { fetchedJar, missing, shortLived } from './real-clients.ts'
+import { shortLived } from './java.ts'
+import { fetchedJar, missing } from './real-clients.ts'
 
 const VERSION = '7.0.3'
 

@@ -6,8 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { archivedClasses, shortLived } from './java.ts'
 import { freePort } from './postgres.ts'
 import { freezeProcess } from './process-children.ts'
+import { isAlive, waitUntil } from './quipu-process.ts'
 import { testCache, withCached } from './test-cache.ts'
 import { RUN_PID, runFolder, withRunLock } from './run-folder.ts'
 
@@ -62,7 +64,7 @@ export async function stopSharedKafka(): Promise<void> {
 
 /** Starts a separate broker, which a test may kill. */
 export async function startKafka(): Promise<TestKafka> {
-  const broker = await createBroker()
+  const broker = await createBroker({ properties: SOON_BACK })
   await startBroker(broker)
   return handleOf(broker)
 }
@@ -146,13 +148,20 @@ function findKind(): Promise<'given' | 'docker' | 'java' | undefined> {
 
 interface MoreOfBroker {
   /** Ports by the name of the protocol. */
-  readonly listeners: Readonly<Record<string, number>>
-  readonly properties: Readonly<Record<string, string>>
-  readonly format: readonly string[]
+  readonly listeners?: Readonly<Record<string, number>>
+  readonly properties?: Readonly<Record<string, string>>
+  /** Further options with which the storage is formatted. Needs Java. */
+  readonly format?: readonly string[]
 }
 
-async function createBroker(more?: MoreOfBroker): Promise<Broker> {
-  const kind = more ? 'java' : await findKind()
+/**
+ * A broker that was killed may come back under its number only when its session is over: 9 s by default. The shared
+ * broker keeps the default, because a short session costs CPU as long as the broker runs.
+ */
+const SOON_BACK = { 'broker.session.timeout.ms': '1500', 'broker.heartbeat.interval.ms': '300' }
+
+async function createBroker(more: MoreOfBroker = {}): Promise<Broker> {
+  const kind = more.format ? 'java' : await findKind()
   const port = await freePort()
   const brokers = [`${HOST}:${port}`]
   if (kind === 'docker') return { kind, port, brokers, container: `quipu-test-kafka-${randomBytes(4).toString('hex')}` }
@@ -160,7 +169,7 @@ async function createBroker(more?: MoreOfBroker): Promise<Broker> {
   const folder = await mkdtemp(join(tmpdir(), 'quipu-test-kafka-'))
   const controller = await freePort()
   await writeFile(join(folder, 'server.properties'), propertiesOf(folder, port, controller, more))
-  if (more) await format(folder, more.format)
+  if (more.format) await format(folder, more.format)
   else await cp(await formattedData(), join(folder, 'data'), { recursive: true })
   return { kind, port, brokers, folder }
 }
@@ -170,11 +179,10 @@ function propertiesOf(
   folder: string,
   port: number,
   controller: number,
-  more: Pick<MoreOfBroker, 'listeners' | 'properties'> = { listeners: {}, properties: {} },
+  { listeners = {}, properties = {} }: MoreOfBroker = {},
 ): string {
-  const others = Object.entries(more.listeners).map(([name, at]) => `,${name}://${HOST}:${at}`)
-  const protocols = Object.keys(more.listeners).map((name) => `,${name}:${name}`)
-  const properties = Object.entries(more.properties).map(([name, value]) => `${name}=${value}`)
+  const others = Object.entries(listeners).map(([name, at]) => `,${name}://${HOST}:${at}`)
+  const protocols = Object.keys(listeners).map((name) => `,${name}:${name}`)
   return `process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@${HOST}:${controller}
@@ -189,15 +197,16 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 auto.create.topics.enable=false
-# A broker that was killed may come back under its number only when its session is over: 9 s by default.
-broker.session.timeout.ms=1500
-broker.heartbeat.interval.ms=300
+# No record each 500 ms for other brokers that fetch nothing else.
+metadata.max.idle.interval.ms=0
 controller.quorum.election.timeout.ms=300
 controller.quorum.fetch.timeout.ms=600
 delete.topic.enable=true
 # No second member comes: 3 s by default.
 group.initial.rebalance.delay.ms=0
-${properties.join('\n')}`
+${Object.entries(properties)
+  .map(([name, value]) => `${name}=${value}`)
+  .join('\n')}`
 }
 
 /** Formats the storage of a broker for its `server.properties`. */
@@ -228,16 +237,32 @@ function uuid(): string {
 
 async function startBroker(broker: Broker): Promise<void> {
   if (broker.kind === 'docker') await startContainer(broker)
-  else broker.pid = await startJava(broker.folder!)
-  for (let waited = 0; !(await listens(broker.port)); waited += 50) {
-    if (waited > 60_000) throw new Error(`Kafka did not start (see ${broker.folder ?? broker.container})`)
+  else broker.pid = await startJava(broker.folder!, await archivedBroker())
+  await listening(broker)
+}
+
+async function listening({ port, folder, container }: Broker): Promise<void> {
+  for (let waited = 0; !(await listens(port)); waited += 50) {
+    if (waited > 60_000) throw new Error(`Kafka did not start (see ${folder ?? container})`)
     await sleep(50)
   }
 }
 
-async function startJava(folder: string): Promise<number> {
+/** Options of Java for a broker, with an archive of the classes that a start loads. */
+function archivedBroker(): Promise<readonly string[]> {
+  return archivedClasses(join(cacheFolder(), 'broker.jsa'), async (options) => {
+    const broker = await createBroker()
+    const pid = await startJava(broker.folder!, options)
+    await listening(broker)
+    process.kill(pid, 'SIGTERM')
+    await waitUntil('the broker has ended', () => !isAlive(pid))
+    await rm(broker.folder!, { recursive: true, force: true, maxRetries: 5 })
+  })
+}
+
+async function startJava(folder: string, options: readonly string[]): Promise<number> {
   const log = await open(join(folder, 'log'), 'a')
-  const server = spawn('java', [...javaOptions(await jars()), 'kafka.Kafka', 'server.properties'], {
+  const server = spawn('java', [...options, ...javaOptions(await jars()), 'kafka.Kafka', 'server.properties'], {
     cwd: folder,
     detached: true,
     stdio: ['ignore', log.fd, log.fd],
@@ -317,7 +342,7 @@ async function java(folder: string, args: readonly string[]): Promise<void> {
 }
 
 function javaOptions(folder: string): string[] {
-  return ['-Xmx384m', '-Xms128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', join(folder, '*')]
+  return ['-Xmx384m', '-Xms128m', ...shortLived, '-cp', join(folder, '*')]
 }
 
 function cacheFolder(): string {

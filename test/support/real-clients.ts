@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { archivedClasses, shortLived } from './java.ts'
 import { pythonEnvironment } from './python-environment.ts'
 import { testCache, withCached } from './test-cache.ts'
 
@@ -9,9 +10,6 @@ const run = promisify(execFile)
 const CLI = 'io.trino:trino-cli:476:jar:executable'
 const PYTHON_PACKAGES = ['trino==0.340.0', 'presto-python-client==0.8.4']
 const DATA_TOOLS = ['dbt-core==1.11.16', 'dbt-trino==1.11.0', 'trino==0.340.0', 'sqlalchemy==2.1.9', 'pandas==3.1.1']
-
-/** Options for a short run of Java: little compilation and garbage collection. */
-export const shortLived = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'] as const
 
 type Environment = Readonly<Record<string, string>>
 
@@ -29,13 +27,25 @@ export function missing(what: string, error: unknown): undefined {
   return undefined
 }
 
-/** The published Trino CLI 476, downloaded by Maven once; undefined if the download fails. */
+/** An address that refuses connections. A client that is run with it has loaded nearly all of its classes. */
+export const REFUSING = '127.0.0.1:1'
+
+/** The options of `java` that run the published Trino CLI 476, downloaded by Maven once. */
+export async function cliProgram(): Promise<readonly string[]> {
+  const jar = await fetchedJar(CLI, 'trino-cli', 'trino-cli-476-executable.jar')
+  const classes = await archivedClasses(jar.replace('.jar', '.jsa'), (options) =>
+    finished('java', [...shortLived, ...options, '-jar', jar, '--server', REFUSING, '--execute', 'SELECT 1']),
+  )
+  return [...shortLived, ...classes, '-jar', jar]
+}
+
+/** The published Trino CLI 476; undefined if the download fails. */
 export async function trinoCli(): Promise<
   ((args: readonly string[], env?: Environment) => Promise<Finished>) | undefined
 > {
   try {
-    const jar = await fetchedJar(CLI, 'trino-cli', 'trino-cli-476-executable.jar')
-    return (args, env) => finished('java', [...shortLived, '-jar', jar, ...args], env)
+    const program = await cliProgram()
+    return (args, env) => finished('java', [...program, ...args], env)
   } catch (error) {
     return missing('Trino CLI 476', error)
   }

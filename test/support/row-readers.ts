@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFile, rename } from 'node:fs/promises'
+import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { fetchedJar, finished, missing, pythonClients, shortLived, trinoCli, type Finished } from './real-clients.ts'
+import { archivedClasses, shortLived } from './java.ts'
+import { fetchedJar, finished, missing, pythonClients, REFUSING, trinoCli, type Finished } from './real-clients.ts'
 import { repository } from './repository.ts'
 import { testCache, withCached } from './test-cache.ts'
 
@@ -81,34 +82,30 @@ export async function jdbcProgram(): Promise<
   | undefined
 > {
   const folder = join(testCache, 'trino-jdbc')
-  let driver: string
-  let classes: string
   try {
-    driver = await fetchedJar('io.trino:trino-jdbc:476', 'trino-jdbc', 'trino-jdbc-476.jar')
+    const driver = await fetchedJar('io.trino:trino-jdbc:476', 'trino-jdbc', 'trino-jdbc-476.jar')
     // This compiler needs a Java runtime only.
     const compiler = await fetchedJar('org.eclipse.jdt:ecj:3.33.0', 'trino-jdbc', 'ecj-3.33.0.jar')
-    classes = join(
-      folder,
-      createHash('sha256')
-        .update(await readFile(SOURCE))
-        .digest('hex')
-        .slice(0, 16),
-    )
+    const digest = createHash('sha256')
+      .update(await readFile(SOURCE))
+      .digest('hex')
+    // A jar, because archives of classes take none from folders.
+    const classes = join(folder, `${digest.slice(0, 16)}.jar`)
     await withCached(classes, 'ecj', async () => {
       const fresh = `${classes}.${process.pid}`
       await run('java', [...shortLived, '-jar', compiler, '-17', '-d', fresh, SOURCE], { timeout: 120_000 })
-      await rename(fresh, classes)
+      await run('python3', ['-m', 'zipfile', '-c', join(fresh, 'jar'), 'StreamRows.class'], { cwd: fresh })
+      await rename(join(fresh, 'jar'), classes)
+      await rm(fresh, { recursive: true })
     })
+    const main = ['-cp', `${driver}:${classes}`, 'StreamRows']
+    const archive = await archivedClasses(classes.replace('.jar', '.jsa'), (options) =>
+      finished('java', [...shortLived, ...options, ...main, `jdbc:trino://${REFUSING}/tpch/tiny`, 'SELECT 1']),
+    )
+    return (...program) => [...shortLived, ...archive, ...main, ...program.filter((one) => one !== undefined)]
   } catch (error) {
     return missing('JDBC driver of Trino 476', error)
   }
-  return (...program) => [
-    ...shortLived,
-    '-cp',
-    `${driver}:${classes}`,
-    'StreamRows',
-    ...program.filter((one) => one !== undefined),
-  ]
 }
 
 async function jdbc(): Promise<RowReader | undefined> {
