@@ -1,11 +1,11 @@
 import axe from 'axe-core'
 import type { Router } from 'express'
 import { chromium, type Page } from 'playwright-core'
-import { expect } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { createUiRoutes } from '../../src/ui/ui-routes.ts'
 import { builtConsole } from './built-console.ts'
 import { CHROMIUM } from './chromium.ts'
-import { serve } from './http-app.ts'
+import { serve, type HttpApp } from './http-app.ts'
 
 /** Chromium with one page for all tests of a file: a further page of its own would cost each test a second of CPU. */
 export interface CheckedBrowser {
@@ -57,26 +57,27 @@ export async function openCheckedBrowser(): Promise<CheckedBrowser> {
 
 const VIEWPORT = { width: 1280, height: 720 }
 
-/** The same with the built console, on one server whose API each test brings. */
-export interface ConsoleBrowser {
-  withPage(path: string, api: Router, work: (page: Page) => Promise<void>): Promise<void>
-  close(): Promise<void>
-}
-
-export async function openConsoleBrowser(): Promise<ConsoleBrowser> {
+/**
+ * The same with the built console, on one server whose API each test brings. Opened before the tests of a file or a
+ * group, and closed after them.
+ */
+export function consoleBrowserOfTests() {
   let current: Router | undefined
-  const folders = await builtConsole()
-  const api = ((request, response, next) => (current ? current(request, response, next) : next())) as Router
-  const app = await serve(api, createUiRoutes(folders))
-  const browser = await openCheckedBrowser()
+  let app: HttpApp
+  let browser: CheckedBrowser
+  beforeAll(async () => {
+    const api = ((request, response, next) => (current ? current(request, response, next) : next())) as Router
+    app = await serve(api, createUiRoutes(await builtConsole()))
+    browser = await openCheckedBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await app?.close()
+  })
   return {
-    async withPage(path, api, work) {
+    async withPage(path: string, api: Router, work: (page: Page) => Promise<void>): Promise<void> {
       current = api
       await browser.withPage(`${app.base}${path}`, work)
-    },
-    async close() {
-      await browser.close()
-      await app.close()
     },
   }
 }

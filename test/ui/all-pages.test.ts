@@ -1,13 +1,13 @@
 import express, { type Router } from 'express'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { AuditInfo } from '../../src/protocol/audit/audit-info.ts'
 import type { TotalsInfo } from '../../src/protocol/info/schemas/query.ts'
 import type { ServerStatus } from '../../src/protocol/info/schemas/server.ts'
 import { logInPage } from '../../src/protocol/log-in/pages.ts'
 import { sendPage } from '../../src/protocol/log-in/page.ts'
 import { hasChromium } from '../support/chromium.ts'
-import { expectAccessibleAs, openConsoleBrowser, violations, type ConsoleBrowser } from '../support/console-browser.ts'
+import { consoleBrowserOfTests, expectAccessibleAs, violations } from '../support/console-browser.ts'
 import { unexplainedNumbers } from '../support/console-numbers.ts'
 import { FULL_TESTS } from '../support/full-tests.ts'
 import { answerStats, listedQuery, queryBody, stageBody, taskBody } from '../support/query-bodies.ts'
@@ -47,11 +47,7 @@ function looksOf(page: number) {
 }
 
 describe.runIf(hasChromium('nothing looks at all pages'))('All pages of the console', { timeout: 600_000 }, () => {
-  let browser: ConsoleBrowser
-  beforeAll(async () => {
-    browser = await openConsoleBrowser()
-  })
-  afterAll(() => browser?.close())
+  const browser = consoleBrowserOfTests()
 
   /** Goes to a path as a link of the console does, without loading the document again. */
   async function open(page: Page, path: string, text: string | RegExp): Promise<void> {
@@ -126,7 +122,7 @@ describe.runIf(hasChromium('nothing looks at all pages'))('All pages of the cons
   it.each(['light', 'dark'] as const)('have a log-in that passes axe in %s', async (colorScheme) => {
     const api = express.Router()
     api.get('/ui/log-in', (_request, response) => {
-      sendPage(response, 401, logInPage({ password: true, provider: true }, '/ui', 'The user or the password is wrong'))
+      sendPage(response, 401, logInPage({ password: true, provider: true }, '/ui', 'alice'))
     })
     await browser.withPage('/ui/log-in', api, async (page) => {
       await page.setViewportSize({ width: 390, height: 900 })

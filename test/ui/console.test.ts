@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import express, { type Router } from 'express'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { ClusterInfo, NodeInfo, ServerStatus } from '../../src/protocol/info/schemas/server.ts'
 import { createUiRoutes } from '../../src/ui/ui-routes.ts'
 import { builtConsole } from '../support/built-console.ts'
 import { hasChromium } from '../support/chromium.ts'
 import { serve, type HttpApp } from '../support/http-app.ts'
-import { expectAccessible, openConsoleBrowser, violations, type ConsoleBrowser } from '../support/console-browser.ts'
+import { consoleBrowserOfTests, expectAccessible, violations } from '../support/console-browser.ts'
 import { listedQuery } from '../support/query-bodies.ts'
 
 let folders: Awaited<ReturnType<typeof builtConsole>>
@@ -67,11 +67,7 @@ describe.runIf(hasChromium('nothing looks at the console in one'))(
   { timeout: 180_000 },
   () => {
     const waiting = { timeout: 60_000, interval: 50 }
-    let browser: ConsoleBrowser
-    beforeAll(async () => {
-      browser = await openConsoleBrowser()
-    })
-    afterAll(() => browser?.close())
+    const browser = consoleBrowserOfTests()
 
     /** An API with one worker and one cluster; it keeps the changes that the console asks for. */
     function clusterApi(nodes: readonly object[] = [WORKER]): { readonly api: Router; readonly changes: unknown[] } {

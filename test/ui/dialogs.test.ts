@@ -1,18 +1,14 @@
 import express from 'express'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hasChromium } from '../support/chromium.ts'
-import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { consoleBrowserOfTests, expectAccessible } from '../support/console-browser.ts'
 import { listedQuery, queryBody } from '../support/query-bodies.ts'
 
 /** An id as the server makes it. */
 const ID = '20261121_214446_00000_abcde'
 
 describe.runIf(hasChromium('nothing looks at dialogs'))('A dialog of the console', { timeout: 180_000 }, () => {
-  let browser: ConsoleBrowser
-  beforeAll(async () => {
-    browser = await openConsoleBrowser()
-  })
-  afterAll(() => browser?.close())
+  const browser = consoleBrowserOfTests()
 
   it('passes axe, holds the focus, and gives it back when Escape closes it', async () => {
     const api = express.Router()

@@ -1,15 +1,11 @@
 import express from 'express'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hasChromium } from '../support/chromium.ts'
-import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { consoleBrowserOfTests, expectAccessible } from '../support/console-browser.ts'
 import { listedQuery, queryBody } from '../support/query-bodies.ts'
 
 describe.runIf(hasChromium('nothing looks at pages that fail'))('A page that fails', { timeout: 180_000 }, () => {
-  let browser: ConsoleBrowser
-  beforeAll(async () => {
-    browser = await openConsoleBrowser()
-  })
-  afterAll(() => browser?.close())
+  const browser = consoleBrowserOfTests()
 
   it('says so and offers to load it again, if the server has another version by now', async () => {
     const api = express.Router()

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import express, { type Router } from 'express'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ActPreview } from '../../src/protocol/acts/act-schemas.ts'
 import { hasChromium } from '../support/chromium.ts'
-import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { consoleBrowserOfTests, expectAccessible } from '../support/console-browser.ts'
 import { answerStats, listedQuery, queryBody } from '../support/query-bodies.ts'
 
 const MARKUP = `</pre></textarea><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>`
@@ -43,11 +43,7 @@ async function go(page: Page, path: string): Promise<void> {
 }
 
 describe.runIf(hasChromium('nothing looks at hostile texts'))('Hostile texts of users', { timeout: 300_000 }, () => {
-  let browser: ConsoleBrowser
-  beforeAll(async () => {
-    browser = await openConsoleBrowser()
-  })
-  afterAll(() => browser?.close())
+  const browser = consoleBrowserOfTests()
 
   /** Requires that the page shows the texts as texts, and has no element that they describe. */
   async function expectTexts(page: Page, shown: string): Promise<void> {

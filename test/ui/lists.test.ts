@@ -1,18 +1,14 @@
 import express, { type Router } from 'express'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { ActInfo } from '../../src/protocol/acts/act-schemas.ts'
 import type { QueryListItem, TotalsInfo } from '../../src/protocol/info/schemas/query.ts'
 import { hasChromium } from '../support/chromium.ts'
-import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { consoleBrowserOfTests, expectAccessible } from '../support/console-browser.ts'
 import { listedQuery, queryBody } from '../support/query-bodies.ts'
 
 describe.runIf(hasChromium('nothing looks at the lists'))('The lists of the console', { timeout: 180_000 }, () => {
   const waiting = { timeout: 60_000, interval: 50 }
-  let browser: ConsoleBrowser
-  beforeAll(async () => {
-    browser = await openConsoleBrowser()
-  })
-  afterAll(() => browser?.close())
+  const browser = consoleBrowserOfTests()
 
   it('sends all filters, shows totals of the queries that match, and keeps filters under a name', async () => {
     const { api, asked } = queriesApi([listedQuery('q', { app: 'dbt', appObject: 'model.orders' })])

@@ -1,19 +1,15 @@
 import { readFileSync } from 'node:fs'
 import express, { type Router } from 'express'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { QueryInfo, StageInfo } from '../../src/protocol/info/schemas/query.ts'
 import { hasChromium } from '../support/chromium.ts'
-import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { consoleBrowserOfTests, expectAccessible } from '../support/console-browser.ts'
 import { queryBody, stageBody, taskBody } from '../support/query-bodies.ts'
 
 describe.runIf(hasChromium('nothing looks at the page of a query'))('The page of a query', { timeout: 180_000 }, () => {
   const waiting = { timeout: 60_000, interval: 50 }
-  let browser: ConsoleBrowser
-  beforeAll(async () => {
-    browser = await openConsoleBrowser()
-  })
-  afterAll(() => browser?.close())
+  const browser = consoleBrowserOfTests()
 
   it('keeps a selection of the statement while the figures of the query change', async () => {
     const { api, requests } = runningQuery(() => 3)

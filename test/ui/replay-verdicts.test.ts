@@ -1,7 +1,7 @@
 import express, { type Router } from 'express'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hasChromium } from '../support/chromium.ts'
-import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { consoleBrowserOfTests, expectAccessible } from '../support/console-browser.ts'
 
 const HOSTILE = '<img src=x onerror="document.title=\'pwned\'">'
 const at = { createdAt: '2026-01-01T00:00:00.000Z' }
@@ -38,11 +38,7 @@ describe.runIf(hasChromium('nothing looks at the verdicts of a replay'))(
   'The verdicts of a replay in the console',
   { timeout: 180_000 },
   () => {
-    let browser: ConsoleBrowser
-    beforeAll(async () => {
-      browser = await openConsoleBrowser()
-    })
-    afterAll(() => browser?.close())
+    const browser = consoleBrowserOfTests()
 
     it('come from the file of the command, with filters and the differences side by side', async () => {
       const many = Array.from({ length: 2500 }, (_, i) => ({

@@ -1,16 +1,12 @@
 import express, { type Router } from 'express'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hasChromium } from '../support/chromium.ts'
-import { expectAccessible, openConsoleBrowser, type ConsoleBrowser } from '../support/console-browser.ts'
+import { consoleBrowserOfTests, expectAccessible } from '../support/console-browser.ts'
 import { answerStats } from '../support/query-bodies.ts'
 
 describe.runIf(hasChromium('nothing looks at the page for SQL'))('The SQL page', { timeout: 180_000 }, () => {
-  let browser: ConsoleBrowser
-  beforeAll(async () => {
-    browser = await openConsoleBrowser()
-  })
-  afterAll(() => browser?.close())
+  const browser = consoleBrowserOfTests()
 
   async function write(page: Page, sql: string): Promise<void> {
     await page.getByRole('textbox', { name: 'SQL statement' }).fill(sql)

@@ -33,7 +33,8 @@ export function TimeSlider({
         onChange={onTravel}
         thumbLabel="As of event"
         thumbValueText={`event ${at} of ${last}${name === undefined ? '' : `, ${name}`}`}
-        label={(value) => `event ${value}`}
+        // The text beside the slider has the event; a label over the thumb would cover the buttons above.
+        label={null}
       />
       <Text size="sm" w="20rem">
         <Explained by={EXPLANATIONS.asOf}>
