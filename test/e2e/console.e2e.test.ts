@@ -33,6 +33,27 @@ describe.runIf(hasChromium('nobody works with the console'))(
       })
     }
 
+    it('keeps the user and asks for the password again after a wrong one, and logs out by keyboard', async () => {
+      const name = '"><b>alice'
+      await browser.withPage(`${server.url}/ui/cluster`, async (page) => {
+        await page.locator('input[name=user]').fill(name)
+        await page.locator('input[name=password]').fill('wrong')
+        await page.keyboard.press('Enter')
+        await page.getByText('The user or the password is wrong').waitFor()
+        await page.locator('input[name=password]:focus').waitFor()
+        expect(await page.locator('input[name=user]').inputValue()).toBe(name)
+        await page.locator('input[name=user]').fill('alice')
+        await page.keyboard.press('Tab')
+        await page.keyboard.type('open sesame')
+        await page.keyboard.press('Enter')
+        await page.getByRole('heading', { name: 'Cluster', level: 1 }).waitFor()
+        await page.getByRole('button', { name: 'Log out' }).press('Enter')
+        await page.getByRole('heading', { name: 'Log in' }).waitFor()
+        await page.goBack()
+        await page.locator('input[name=user]:focus').waitFor()
+      })
+    })
+
     const editor = (page: Page) => page.getByRole('textbox', { name: 'SQL statement' })
 
     async function run(page: Page, sql: string): Promise<void> {

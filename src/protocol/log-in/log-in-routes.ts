@@ -258,7 +258,7 @@ async function logInByPassword(deps: LogInDeps, request: express.Request, respon
   } catch (error) {
     const problem = toProblem(error)
     if (problem.status !== 401) throw error
-    sendPage(response, 401, logInPage(deps.methods, to, 'The user or the password is wrong'))
+    sendPage(response, 401, logInPage(deps.methods, to, user))
   }
 }
 

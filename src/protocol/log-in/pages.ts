@@ -35,8 +35,13 @@ export interface LogInMethods {
 /**
  * The page where users log in.
  * @param to the address to go to after the log-in
+ * @param refused the user that was typed with a wrong password; absent: nobody tried yet
  */
-export function logInPage(methods: LogInMethods, to: string, problem?: string): Page {
+export function logInPage(methods: LogInMethods, to: string, refused?: string): Page {
+  const user = { name: 'user', autocomplete: 'username', required: '' }
+  const secret = { name: 'password', type: 'password', autocomplete: 'current-password', required: '' }
+  // The cursor is in the field that the user has to fill next.
+  const focus = { autofocus: '' }
   const hidden = element('input', { type: 'hidden', name: 'to', value: to })
   const password = element(
     'form',
@@ -46,14 +51,9 @@ export function logInPage(methods: LogInMethods, to: string, problem?: string): 
       'label',
       {},
       'User ',
-      element('input', { name: 'user', autocomplete: 'username', required: '', autofocus: '' }),
+      element('input', refused === undefined ? { ...user, ...focus } : { ...user, value: refused }),
     ),
-    element(
-      'label',
-      {},
-      'Password ',
-      element('input', { name: 'password', type: 'password', autocomplete: 'current-password', required: '' }),
-    ),
+    element('label', {}, 'Password ', element('input', refused === undefined ? secret : { ...secret, ...focus })),
     element('button', {}, 'Log in'),
   )
   const provider = element(
@@ -66,7 +66,7 @@ export function logInPage(methods: LogInMethods, to: string, problem?: string): 
   return {
     title: 'Log in',
     body: [
-      ...(problem === undefined ? [] : [element('p', { class: 'problem' }, problem)]),
+      ...(refused === undefined ? [] : [element('p', { class: 'problem' }, 'The user or the password is wrong')]),
       ...(methods.password ? [password] : []),
       ...(methods.provider ? [provider] : []),
       ...neither.map((text) => element('p', {}, text)),
