@@ -44,7 +44,7 @@ const FILTERS = [
   ['group, cheap', { group: 'monitor' }],
   ['group, rare', { group: 'seldom' }],
   ['tag, rare', { tag: 'seldom' }],
-  ['resource group', { resourceGroup: 'global.g7' }],
+  ['resource group', { resourceGroup: 'global.g6' }],
   ['resource group, cheap', { resourceGroup: 'global.monitor' }],
   ['resource group, rare', { resourceGroup: 'global.seldom' }],
   ['cluster, frequent', { cluster: 'big' }],
@@ -64,7 +64,8 @@ const FILTERS = [
   ['fingerprint', { fingerprint: 'v1-7' }],
 ]
 const ORDERS = ['created', 'elapsed', 'queued', 'cpu', 'memory', 'read', 'rows']
-const READERS = ['user-0', 'user-150', 'monitor', 'seldom']
+/** The user `gateway` posted a twentieth of all queries as other users. */
+const READERS = ['user-0', 'user-150', 'monitor', 'seldom', 'gateway']
 
 try {
   await fill()
@@ -178,7 +179,9 @@ async function fill() {
        jsonb_build_array(case when n % (total / 3) = 8 then 'seldom' else 'daily' end),
        jsonb_build_array(case when cheap then 'monitor' else 'group-' || floor(20 * r) end,
          case when n % (total / 3) = 9 then 'seldom' else 'all' end),
-       'v1-' || n % 5000, false, false, false, 8, 1, '{"session":{"user":"x","properties":{}}}'
+       'v1-' || n % 5000, false, false, false, 8, 1,
+       case when n % 20 = 11 then '{"session":{"user":"x","originalUser":"gateway","properties":{}}}'::jsonb
+         else '{"session":{"user":"x","properties":{}}}' end
      from (select *, case when cheap or failed then random() / 1e4 else random() end as r,
          case when cheap or failed then random() / 1e4 else random() end as s
        from (select n, $1::int as total, now() - n * interval '90 days' / $1 as at, n % 20 = 5 as failed, n % 10 = 7 as cheap

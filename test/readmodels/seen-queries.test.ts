@@ -40,7 +40,7 @@ beforeAll(async () => {
     `insert into queries (query_id, created_at, state, user_name, source, groups, cpu_ms, details, ${columns.join(', ')})
      select '20200101_000000_' || lpad(n::text, 5, '0') || '_aaaaa', '2020-01-01'::timestamptz + n * interval '1 s',
        case when n % 7 = 0 then 'FAILED' else 'FINISHED' end,
-       case when n % 10 < 6 then 'often' when n % 1000 = 7 then 'seldom' else 'user-' || n % 50 end,
+       case when n % 10 < 6 then 'often' when n % 1000 = 7 then 'seldom' when n % 1000 = 8 then $1 else 'user-' || n % 50 end,
        case when n % 500 = 3 then $1 when n % 2 = 0 then 'dashboard' else 'notebook' end,
        case when n % 400 = 9 then jsonb_build_array('wide', $1::text, 'all') else jsonb_build_array('g' || n % 20, 'all') end,
        n * 7919 % 10007, case when n % 100 = 1 then '{"session": {"originalUser": "gateway"}}'::jsonb
@@ -64,6 +64,7 @@ describe.each<readonly [name: string, filter: QueryFilter, isIn: (one: Made) => 
   ['all queries', {}, () => true],
   ['a frequent user', { equal: { user_name: 'often' } }, (one) => one.user_name === 'often'],
   ['a rare user', { equal: { user_name: 'seldom' } }, (one) => one.user_name === 'seldom'],
+  ['a long user name', { equal: { user_name: LONG } }, (one) => one.user_name === LONG],
   ['a frequent source', { equal: { source: 'dashboard' } }, (one) => one.source === 'dashboard'],
   ['a long source', { equal: { source: LONG } }, (one) => one.source === LONG],
   ['a group of all', { group: 'all' }, (one) => one.groups.includes('all')],
@@ -75,6 +76,12 @@ describe.each<readonly [name: string, filter: QueryFilter, isIn: (one: Made) => 
   ],
   ['the rights of a frequent user, who posted queries as others', seenBy('often'), isSeenBy('often')],
   ['the rights of a rare user', seenBy('seldom'), isSeenBy('seldom')],
+  ['the rights of a user with a long name', seenBy(LONG), isSeenBy(LONG)],
+  [
+    'the rights of a user with a short and a long name',
+    { seen: { users: ['seldom', LONG], poster: 'seldom', self: 'seldom' } },
+    (one) => one.user_name === 'seldom' || one.user_name === LONG,
+  ],
   ['the rights of a poster', seenBy('gateway'), isSeenBy('gateway')],
 ])('Queries with %s', (_name, filter, isIn) => {
   it('totals count each query once', async () => {
@@ -106,4 +113,34 @@ it('The list of a user by a figure skips queries of others within the index', as
   expect(explained.plan()).toMatch(
     /Index Scan Backward using queries_by_cpu[^\n]*\n\s*Index Cond: \([^\n]*hashtext\(user_name\)/,
   )
+})
+
+it('The list of a poster by a figure skips queries of other posters within the index', async () => {
+  await readQueries(explained.query, { ...seenBy('gateway'), order: { by: 'cpu', descending: true } }, 1, 10)
+  expect(explained.plan()).toMatch(/using queries_by_cpu[^\n]*\n\s*Index Cond: \(hashtext\(\(\(details/)
+})
+
+it.each<readonly [name: string, filter: QueryFilter, index: string]>([
+  ['a user', { equal: { user_name: 'user-8' } }, 'queries_user_totals'],
+  ['a user with a state', { equal: { user_name: 'often' }, states: ['FAILED'] }, 'queries_user_totals'],
+  ['a source', { equal: { source: 'dashboard' } }, 'queries_source'],
+  ['the rights of a user', seenBy('often'), 'queries_user_totals'],
+])('Totals of the queries of %s do not read the rows', async (_name, filter, index) => {
+  await readStateTotals(explained.query, filter, undefined)
+  expect(explained.plan()).toMatch(new RegExp(`Index Only Scan using ${index} `))
+})
+
+it('The look-up of lists of groups reads an index, not the table', async () => {
+  const statements: string[] = []
+  await readStateTotals(
+    (text, values) => {
+      statements.push(text)
+      return explained.query(text, values)
+    },
+    { group: 'wide' },
+    undefined,
+  )
+  const plan = await bed.query(`explain ${statements[0]!.replaceAll('$1', `'wide'`)}`)
+  expect(JSON.stringify(plan)).not.toContain('Seq Scan')
+  expect(JSON.stringify(plan)).toContain('queries_groups')
 })

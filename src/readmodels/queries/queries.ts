@@ -68,7 +68,13 @@ const INDEXED: Partial<Readonly<Record<EqualColumn, number>>> = {
   cluster: 100,
 }
 
-/** Columns with a hash in the indexes `queries_by_…` (`0027_query_figures.sql`). */
+/**
+ * Columns with an index of the texts up to this length, which also has the columns of totals, and an index of the
+ * beginnings of longer texts (`0028_query_totals.sql`).
+ */
+const COVERED: ReadonlySet<EqualColumn> = new Set(['user_name', 'source', 'resource_group', 'error_name', 'cluster'])
+
+/** Columns with a hash in the indexes `queries_by_…` (`0028_query_totals.sql`). */
 const HASHED: ReadonlySet<EqualColumn> = new Set([
   'user_name',
   'source',
@@ -297,7 +303,13 @@ async function conditions(query: QueryRows, filter: QueryFilter): Promise<Condit
   }
   const parts = filter.seen ? seenParts(filter.seen, isByFigure(filter), bind) : undefined
   if (parts) open.push(`(${parts.runAs} or ${parts.posted})`)
-  const seen = parts ? [[parts.runAs], [parts.posted, parts.runAsOther]] : [[]]
+  const short = filter.seen?.users.some((user) => isLonger(user, 200)) ? [] : [lengthCondition('user_name', 200, false)]
+  const seen = parts
+    ? [
+        [parts.runAs, ...short],
+        [parts.posted, parts.runAsOther],
+      ]
+    : [[]]
   return { ended: seen.map((more) => [...ended, ...more].join(' and ')), open: open.join(' and '), values, bind }
 }
 
@@ -314,7 +326,9 @@ function commonConditions(filter: QueryFilter, bind: Conditions['bind']): string
     const wanted = bind(value)
     const first = INDEXED[column]
     if (isByFigure(filter) && HASHED.has(column)) wheres.push(`hashtext(${column}) = hashtext(${wanted})`)
-    if (first) wheres.push(`left(${column}, ${first}) = left(${wanted}, ${first})`)
+    if (first && COVERED.has(column)) wheres.push(lengthCondition(column, first, isLonger(value, first)))
+    if (first && (!COVERED.has(column) || isLonger(value, first)))
+      wheres.push(`left(${column}, ${first}) = left(${wanted}, ${first})`)
     wheres.push(`${column} = ${wanted}`)
   }
   if (filter.tag !== undefined) wheres.push(`client_tags @> jsonb_build_array(${bind(filter.tag)}::text)`)
@@ -339,6 +353,15 @@ function commonConditions(filter: QueryFilter, bind: Conditions['bind']): string
   return wheres
 }
 
+/** A condition that lets Postgres use the index of short texts, or that of long ones. */
+function lengthCondition(column: EqualColumn, characters: number, areLonger: boolean): string {
+  return `coalesce(length(${column}), 0) ${areLonger ? '>' : '<='} ${characters}`
+}
+
+function isLonger(text: string, characters: number): boolean {
+  return firstCharacters(text, characters) !== text
+}
+
 function groupCondition(group: string): string {
   return `groups @> jsonb_build_array(${group}::text)`
 }
@@ -349,19 +372,20 @@ async function readGroupSets(query: QueryRows, group: string): Promise<string[]>
   return rows.map((row) => String(row['hash']))
 }
 
-/** Each list costs two look-ups in an index, no matter how many queries have it. */
+/**
+ * Each list costs one look-up in an index, no matter how many queries have it. The look-up has an order: without one,
+ * Postgres reads the whole table to find one of the queries with a list.
+ */
 const GROUP_SETS = `
-  with recursive hashes(hash) as (
-    (select jsonb_hash_extended(groups, 0) from queries where ended_at is not null and groups is not null
+  with recursive sets(hash, groups) as (
+    (select jsonb_hash_extended(groups, 0), groups from queries where ended_at is not null and groups is not null
      order by jsonb_hash_extended(groups, 0) limit 1)
     union all
-    select (select jsonb_hash_extended(groups, 0) from queries
-      where ended_at is not null and groups is not null and jsonb_hash_extended(groups, 0) > hash
-      order by jsonb_hash_extended(groups, 0) limit 1)
-    from hashes where hash is not null)
-  select hash::text as hash from hashes where (
-    select ${groupCondition('$1')} from queries
-    where ended_at is not null and groups is not null and jsonb_hash_extended(groups, 0) = hash limit 1)`
+    select later.hash, later.groups from sets, lateral (
+      select jsonb_hash_extended(q.groups, 0) as hash, q.groups from queries q
+      where ended_at is not null and q.groups is not null and jsonb_hash_extended(q.groups, 0) > sets.hash
+      order by jsonb_hash_extended(q.groups, 0) limit 1) later)
+  select hash::text as hash from sets where ${groupCondition('$1')}`
 
 /** A condition on the table `queries` for the queries that a user may see. */
 export function seenQueriesCondition(seen: SeenQueries, bind: (value: string | readonly string[]) => string): string {
@@ -372,7 +396,7 @@ export function seenQueriesCondition(seen: SeenQueries, bind: (value: string | r
 /**
  * Conditions for the queries that run as one of the users, for those that run as another user, and for those that the
  * poster posted as another user.
- * @param isHashed whether the first condition also has the hashes of the users, for the indexes `queries_by_…`
+ * @param isHashed whether the conditions also have the hashes of the names, for the indexes `queries_by_…`
  */
 function seenParts(
   { users, poster }: SeenQueries,
@@ -392,7 +416,8 @@ function seenParts(
   return {
     runAs: `(${wheres.join(' and ')})`,
     runAsOther: `user_name <> all(${names}::text[])`,
-    posted: `(left(${posted}, 200) = left(${by}, 200) and ${posted} = ${by})`,
+    posted: `(${isHashed ? `hashtext(${posted}) = hashtext(${by}) and ` : ''}left(${posted}, 200) = left(${by}, 200)
+      and ${posted} = ${by})`,
   }
 }
 
