@@ -80,6 +80,22 @@ describe.runIf(hasChromium('nothing looks at the page for SQL'))('The SQL page',
     )
   })
 
+  it('goes on with a statement when the server is back after more than ten seconds', async () => {
+    const api = express.Router()
+    // The page asks twice a second.
+    let requests = 0
+    api.get('/v1/statement/decimals/1', (request, _response, next) => {
+      if (requests++ < 22) request.socket.destroy()
+      else next()
+    })
+    api.use(statementApi())
+    await browser.withPage('/ui/sql', api, async (page) => {
+      await write(page, 'SELECT decimals')
+      await page.getByRole('button', { name: 'Run' }).click()
+      await page.getByRole('cell', { name: '10.00' }).waitFor()
+    })
+  })
+
   it('marks the error of a statement that it explains at its own line and column', async () => {
     await browser.withPage('/ui/sql', statementApi(), async (page) => {
       await write(page, 'SELECT wrong')

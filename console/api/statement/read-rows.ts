@@ -56,21 +56,25 @@ export async function* answersOf(
   }
 }
 
-const RETRIES = 20
 const RETRY_MS = 500
+/** Ten seconds: the page shows nothing else meanwhile. */
+const RETRIES = 20
+/** Two minutes, as clients of Trino wait: a server that starts again goes on with the statement. */
+export const RETRIES_OF_RUN = 240
 
 /** Reads an answer. If the server is away for a moment, reads again: the same path gives the same rows. */
 export async function readAgain(
   path: string,
   session: StatementSession,
   signal?: AbortSignal,
+  retries = RETRIES,
 ): Promise<StatementAnswer> {
   for (let failures = 0; ; failures++) {
     try {
       return await readAnswer(path, session, signal)
     } catch (error) {
       const isPassing = error instanceof RequestRefused ? error.status >= 502 : error instanceof TypeError
-      if (!isPassing || failures >= RETRIES || signal?.aborted) throw error
+      if (!isPassing || failures >= retries || signal?.aborted) throw error
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
   }

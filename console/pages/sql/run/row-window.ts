@@ -1,4 +1,4 @@
-import { readAgain } from '../../../api/statement/read-rows.ts'
+import { readAgain, RETRIES_OF_RUN } from '../../../api/statement/read-rows.ts'
 import type { Row } from '../../../api/statement/formats.ts'
 import type { StatementSession } from '../../../api/statement/session.ts'
 import type { StatementAnswer } from '../../../api/statement/statement-client.ts'
@@ -28,7 +28,7 @@ export async function readWindow(
   const rows: Row[] = []
   let { path, skip } = cursor
   for (;;) {
-    const answer = await readAgain(path, session, signal)
+    const answer = await readAgain(path, session, signal, RETRIES_OF_RUN)
     const taken = answer.rows.slice(skip, skip + MOST_ROWS - rows.length)
     rows.push(...taken)
     onAnswer(answer, [...rows])
