@@ -19,8 +19,10 @@ const PROGRAM = new URL('../../dist/cli/quipu.js', import.meta.url).pathname
 const PASSWORD = 'open sesame'
 const browser = hasChromium('no query is killed in one')
 const NO_MESSAGE = 'Query killed. No message provided.'
-/** Runs longer than any test, unless it is killed. */
-const ENDLESS =
+/** Stays open while nobody reads its rows: its engine waits when the worker holds 8 MB of them, and takes no CPU. */
+const ENDLESS = 'select a.comment from tpch.tiny.lineitem a, tpch.tiny.lineitem b'
+/** Computes longer than any test. */
+const COMPUTING =
   'select count(*) from tpch.tiny.lineitem a, tpch.tiny.lineitem b, tpch.tiny.nation c where a.comment < b.comment || c.name'
 
 const folder = temporaryFolder()
@@ -47,6 +49,7 @@ beforeAll(async () => {
     QUIPU_PASSWORD_FILE: passwords,
     QUIPU_ACCESS_RULES_FILE: rules,
     QUIPU_RUNNING_QUERIES: '2',
+    QUIPU_PAGE_STORE_QUERY_BYTES: '8MB',
   })
   ;({ writer, other } = await rolesOf(cluster))
 }, 300_000)
@@ -121,7 +124,7 @@ async function lastEvent(id: string, user: string, at = writer): Promise<Record<
 
 describe('A running query', () => {
   it('is killed by a user with the right, through the follower; only users that may see all learn the killer', async () => {
-    const query = await queryIn(ONGOING)
+    const query = await queryIn(ONGOING, COMPUTING)
     expect((await put(query.id, {}, { at: other })).status).toBe(401)
     for (const at of [writer, other]) {
       expect((await put(query.id, as('bob'), { at })).status).toBe(403)
