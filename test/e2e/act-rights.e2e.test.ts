@@ -43,6 +43,8 @@ beforeAll(async () => {
     QUIPU_ACCESS_RULES_FILE: rulesFile,
     QUIPU_FIRST_FOLLOW_MS: '30m',
     QUIPU_CLIENT_ABSENT_MS: '30m',
+    // Engines of unread queries wait soon.
+    QUIPU_PAGE_STORE_QUERY_BYTES: '1MB',
   })
   ;({ other } = await rolesOf(cluster))
 }, 300_000)
