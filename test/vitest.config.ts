@@ -15,7 +15,10 @@ const SERVERS = ['test/e2e/!(erasure).e2e.test.ts']
 /** Files whose tests start programs or change their process: each of these files runs in a process of its own. */
 const PROGRAMS = [
   'test/**/*.{e2e,int}.test.ts',
-  'test/{cli,deploy,execution,supervisor,support,ui}/**/*.test.ts',
+  'test/{deploy,supervisor,support,ui}/**/*.test.ts',
+  // They start engines, or use DuckDB in this process as an engine does.
+  'test/execution/engine/{cancel,death,engine-pool,hostile,pool-life,pressure,sandbox,statement-text,statement-wall,wall-mutations}.test.ts',
+  'test/execution/worker/{engine-loss,page-store,pipelines,task,task-manager,write-task}.test.ts',
   // They make templates, which a process does only before its first statement.
   'test/sql/functions/{approximate,evaluated-once,every-rendering}.test.ts',
   'test/duckdb/text/sql.test.ts',
