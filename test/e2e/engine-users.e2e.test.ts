@@ -82,7 +82,8 @@ describe.runIf(process.getuid?.() === 0)('Engines of a start as root', { timeout
   it('run as users of their own, and read and change nothing but their own files and the tables', async () => {
     const owner = postgresUser()!
     const withPostgres = ['start', '--port', '0', '--data-dir', data, '--workers', '2', '--anchor-ms', '1s']
-    const quipu = startProgram(withPostgres)
+    // The engine of the unread query waits soon.
+    const quipu = startProgram(withPostgres, { QUIPU_PAGE_STORE_QUERY_BYTES: '1MB' })
     const url = await quipu.url
     expect(quipu.stderr()).toBe('')
     await rowsOf(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
