@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -28,7 +29,7 @@ export async function createAuthority(): Promise<TestAuthority> {
     async issue(name, names = 'IP:127.0.0.1,DNS:localhost') {
       await openssl('req', ...ec, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.csr`)
       await writeFile(at(`${name}.ext`), `subjectAltName=${names}\n`)
-      const signed = ['-in', `${name}.csr`, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial']
+      const signed = ['-in', `${name}.csr`, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-set_serial', serialNumber()]
       const lasting = ['-days', '1', '-extfile', `${name}.ext`, '-out', `${name}.pem`]
       await openssl('x509', '-req', ...signed, ...lasting)
       await writeFile(at(`${name}.both`), `${await readFile(at(`${name}.key`))}${await readFile(at(`${name}.pem`))}`)
@@ -36,4 +37,9 @@ export async function createAuthority(): Promise<TestAuthority> {
     },
     remove: () => rm(folder, { recursive: true, force: true }),
   }
+}
+
+/** A random serial number, so that two certificates can be made at the same time: openssl counts numbers in a file. */
+function serialNumber(): string {
+  return `0x${randomBytes(16).toString('hex')}`
 }
