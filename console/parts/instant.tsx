@@ -13,6 +13,11 @@ function formatIn(timeZone: string | undefined): Intl.DateTimeFormat {
   })
 }
 
+/** The time of an instant in a zone, without the date: `14:03:05`. */
+export function shownTime(millis: number, zone: ShownZone): string {
+  return formats[zone].format(millis).slice(-8)
+}
+
 /** An instant in the chosen zone, to the second; its title has the full instant in UTC. */
 export function Instant({ iso }: { readonly iso: string | undefined }) {
   const { zone } = useTimeZone()

@@ -1,5 +1,5 @@
 import express, { type Router } from 'express'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import type { AuditInfo } from '../../src/protocol/audit/audit-info.ts'
 import type { TotalsInfo } from '../../src/protocol/info/schemas/query.ts'
@@ -57,6 +57,16 @@ describe.runIf(hasChromium('nothing looks at all pages'))('All pages of the cons
     if (path.includes('tab=graph')) await page.locator('.react-flow__node').first().waitFor()
   }
 
+  /** Waits until the three charts have values. A page that is seen again reads its data again. */
+  async function measured(page: Page, charts: Locator): Promise<void> {
+    await expect
+      .poll(async () => {
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        return charts.count()
+      })
+      .toBe(3)
+  }
+
   it.each([null, 'ana'])(
     'pass axe in light and dark, narrow and wide, and explain every number, with the user %s',
     async (user) => {
@@ -76,27 +86,57 @@ describe.runIf(hasChromium('nothing looks at all pages'))('All pages of the cons
     },
   )
 
-  it('draw the activity of the last minutes as lines that have a text', async () => {
+  it('draw the activity of the last minutes as charts with the newest value, and each value by pointer and keyboard', async () => {
     await browser.withPage('/ui/cluster', consoleApi({ user: null }), async (page) => {
-      const lines = page.getByRole('img', { name: /over the last minutes: / })
-      // A page that is seen again reads its data again.
-      await expect
-        .poll(async () => {
-          await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-          return lines.count()
-        })
-        .toBe(3)
-      expect(await lines.last().getAttribute('aria-label')).toBe(
+      const cdp = await page.context().newCDPSession(page)
+      await cdp.send('Emulation.setTimezoneOverride', { timezoneId: 'Asia/Kolkata' })
+      await page.reload()
+      const charts = page.getByRole('img', { name: /over the last minutes: / })
+      await measured(page, charts)
+      expect(await charts.last().getAttribute('aria-label')).toBe(
         'Open over the last minutes: 0 queries, at most 0 queries',
       )
-      for (const line of await lines.all()) {
-        const box = await line.boundingBox()
-        expect(Math.min(box!.width, box!.height)).toBeGreaterThan(30)
-        expect(await line.locator('path').getAttribute('d')).toMatch(/^M[\d.]+,[\d.]+[HL]/)
+      const pointed = page.locator('figure').last().getByRole('status')
+      await charts.last().hover()
+      await expect.poll(() => pointed.textContent()).toMatch(/^\d\d:\d\d:\d\d: 0 queries$/)
+      await page.getByRole('heading', { level: 1 }).hover()
+      await expect.poll(() => pointed.textContent()).toBe('')
+      await charts.last().press('End')
+      const local = await pointed.textContent()
+      expect(local).toMatch(/^\d\d:\d\d:\d\d: 0 queries$/)
+      await page.getByText('UTC', { exact: true }).click()
+      await charts.last().press('End')
+      await expect.poll(() => pointed.textContent()).not.toBe(local)
+      await charts.last().press('Home')
+      expect(await unexplainedNumbers(page)).toEqual([])
+      await charts.last().press('Escape')
+      await expect.poll(() => pointed.textContent()).toBe('')
+      await cdp.detach()
+    })
+  })
+
+  it('draw the activity anew in another width and in other colors', async () => {
+    await browser.withPage('/ui/cluster', consoleApi({ user: null }), async (page) => {
+      const charts = page.getByRole('img', { name: /over the last minutes: / })
+      await measured(page, charts)
+      const drawn: unknown[] = []
+      for (const [width, colorScheme] of [
+        [390, 'dark'],
+        [1600, 'dark'],
+        [1600, 'light'],
+      ] as const) {
+        await expectAccessibleAs(page, { width, colorScheme })
+        for (const chart of await charts.all())
+          await expect
+            .poll(async () => {
+              const [outer, inner] = [await chart.boundingBox(), await chart.locator('canvas').boundingBox()]
+              return Math.abs((outer?.width ?? 0) - (inner?.width ?? 9)) <= 1 && (outer?.width ?? 0) > 200
+            })
+            .toBe(true)
+        const picture = () => page.evaluate("document.querySelector('figure canvas').toDataURL()")
+        await expect.poll(async () => drawn.includes(await picture())).toBe(false)
+        drawn.push(await picture())
       }
-      const color = await page.evaluate("getComputedStyle(document.querySelector('figure path')).stroke")
-      expect(color).toMatch(/^rgb\(/)
-      await expectAccessibleAs(page, { width: 390, colorScheme: 'dark' })
     })
   })
 

@@ -5,16 +5,15 @@ import type { TotalsInfo } from '../../../src/protocol/info/schemas/query.ts'
 import { read } from '../../api/request.ts'
 import { EXPLANATIONS } from '../../parts/explanations.ts'
 import { Section } from '../../parts/section.tsx'
-import { Sparkline } from '../../parts/sparkline.tsx'
-import type { Sample } from '../../parts/sparkline-path.ts'
+import { SeriesChart, type Sample } from '../../parts/series-chart.tsx'
 import { countedAs, nanosOf } from '../../parts/units.ts'
 
 const EVERY_MS = 5000
 /** The most samples of a series: ten minutes. */
 const MOST = 120
 
-/** Height of a line with its text, pixels: the tables below it stay in place. */
-const ROW = 70
+/** Height of a chart with its texts, pixels: the tables below it stay in place. */
+const ROW = 182
 
 /** Totals, at one time, of all queries that were created since the page was opened. */
 interface Counted {
@@ -48,19 +47,19 @@ export function Activity() {
   return (
     <Section title="Activity">
       <Group gap="md" align="start">
-        <Sparkline
+        <SeriesChart
           name="Ended"
           explanation={EXPLANATIONS.throughput}
           samples={rates(counted, ({ ended }) => ended)}
           shown={(value) => `${value.toFixed(1)} queries/s`}
         />
-        <Sparkline
+        <SeriesChart
           name="CPU"
           explanation={EXPLANATIONS.cpuRate}
           samples={rates(counted, ({ cpuSeconds }) => cpuSeconds)}
           shown={(value) => `${value.toFixed(2)} cores`}
         />
-        <Sparkline
+        <SeriesChart
           name="Open"
           explanation={EXPLANATIONS.openSince}
           samples={counted.map(({ at, open }) => ({ at, value: open }))}
