@@ -1,8 +1,8 @@
 -- schema: read models
 -- breaking: no
 -- after: rows
--- Totals of the queries with a value. The indexes have all columns of totals, so Postgres does not read the rows: 100,000 queries with a
--- value are in each page of the table. An index row has at most 2,704 bytes, so longer texts are in indexes of their own.
+-- Totals of the queries with a value. The indexes have all columns of totals, so Postgres does not read the rows: those of 100,000
+-- queries are spread over all pages of the table. An index row has at most 2,704 bytes, so longer texts are in indexes of their own.
 
 -- History finds open queries by queries_user too, so that index stays.
 
