@@ -14,8 +14,8 @@ export interface Sample {
   readonly value: number
 }
 
-/** The least span of the axis of time, milliseconds: one sample alone has none. */
-const SPAN = 60_000
+/** The time that the axis shows at least, milliseconds. From one sample alone it would have no length. */
+const LEAST_SPAN_MS = 60_000
 
 /** A value over the last minutes, with its newest and its largest value. Pointer and arrow keys show the other values. */
 export function SeriesChart({
@@ -116,7 +116,7 @@ function optionsOf(
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     scales: {
-      x: { range: (_plot, min, max) => [Math.min(min, max - SPAN), max] },
+      x: { range: (_plot, min, max) => [Math.min(min, max - LEAST_SPAN_MS), max] },
       y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
     },
     axes: [
@@ -150,6 +150,6 @@ function pointByKey(plot: uPlot, event: KeyboardEvent): void {
 
 function pointAt(plot: uPlot, index: number | undefined): void {
   const at = index === undefined ? undefined : plot.data[0][index]
-  // A place outside of the chart points at nothing.
+  // uPlot points at no sample if the cursor is outside of the chart.
   plot.setCursor(at === undefined ? { left: -10, top: -10 } : { left: plot.valToPos(at, 'x'), top: 0 })
 }

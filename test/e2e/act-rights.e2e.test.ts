@@ -43,7 +43,7 @@ beforeAll(async () => {
     QUIPU_ACCESS_RULES_FILE: rulesFile,
     QUIPU_FIRST_FOLLOW_MS: '30m',
     QUIPU_CLIENT_ABSENT_MS: '30m',
-    // Engines of unread queries wait soon.
+    // The engine of a query whose rows nobody reads stops at 1 MB and waits.
     QUIPU_PAGE_STORE_QUERY_BYTES: '1MB',
   })
   ;({ other } = await rolesOf(cluster))

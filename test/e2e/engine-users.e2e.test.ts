@@ -82,7 +82,7 @@ describe.runIf(process.getuid?.() === 0)('Engines of a start as root', { timeout
   it('run as users of their own, and read and change nothing but their own files and the tables', async () => {
     const owner = postgresUser()!
     const withPostgres = ['start', '--port', '0', '--data-dir', data, '--workers', '2', '--anchor-ms', '1s']
-    // The engine of the unread query waits soon.
+    // The engine of a query whose rows nobody reads stops at 1 MB and waits.
     const quipu = startProgram(withPostgres, { QUIPU_PAGE_STORE_QUERY_BYTES: '1MB' })
     const url = await quipu.url
     expect(quipu.stderr()).toBe('')

@@ -44,7 +44,7 @@ beforeAll(async () => {
   const programs = await findPrometheus()
   writePrices(0)
   cluster = await startFakeTrino()
-  // More pages than a client gets before it asks.
+  // So many pages that a statement stays open until its client asks for them.
   cluster.resultOf = () => ({ pages: 5 })
   const files = ['--prices-file', prices, '--open-lineage-file', `${data}/lineage.jsonl`, ...writeFiles()]
   const archive = ['--archive-after-ms', '10s', '--anchor-ms', '500ms']

@@ -135,7 +135,7 @@ describe('A text that a client chooses', () => {
         'fingerprint',
       ]),
     )
-    // Indexes with a column only of rows in which its text has at most 200 characters.
+    // `limited`: the index only has rows whose text in this column has at most 100 or 200 characters.
     const columns = await bed.query<{ index: string; column: string; limited: boolean }>(
       `select i.relname as index, a.attname as column,
          coalesce(pg_get_expr(x.indpred, x.indrelid) ~ ('COALESCE\\(length\\(' || a.attname || '\\), 0\\) <= (100|200)\\M'), false) as limited

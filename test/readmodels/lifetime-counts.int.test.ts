@@ -145,7 +145,7 @@ describe('The lifetime counts of coordinators at an address', () => {
     }
   })
 
-  it('are only the epochs if data was forgotten, because a lower count would look like a restart', async () => {
+  it('have only the number of epochs if data was forgotten, because lower counts would look like a restart', async () => {
     await appendLives(bed.log, lives(2))
     expect((await countsOf(HERE)).recorded).toBeDefined()
     await bed.query(`update query_events set forgotten = true where sequence = 1 and stream like '2026%'`)

@@ -58,8 +58,8 @@ export async function openCheckedBrowser(): Promise<CheckedBrowser> {
 const VIEWPORT = { width: 1280, height: 720 }
 
 /**
- * The same with the built console, on one server whose API each test brings. Opened before the tests of a file or a
- * group, and closed after them.
+ * Opens Chromium and a server of the built console before the tests of a file or a group, and closes both after them.
+ * Each test gives the server the API that its page uses.
  */
 export function consoleBrowserOfTests() {
   let current: Router | undefined

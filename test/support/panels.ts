@@ -38,7 +38,7 @@ export async function panelValues(
   return Object.fromEntries((await Promise.all(shown)).flat())
 }
 
-/** As `panelValues`, but in whole events: how many the panel counts, or a rate stands for, in the last hour. */
+/** Like `panelValues`, in whole events of the last hour: values in events a second are multiplied by 3,600. */
 export async function panelCounts(
   prometheus: Pick<RunningPrometheus, 'query'>,
   dashboard: string,

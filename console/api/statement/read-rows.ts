@@ -57,9 +57,9 @@ export async function* answersOf(
 }
 
 const RETRY_MS = 500
-/** Ten seconds: the page shows nothing else meanwhile. */
+/** The console tries for ten seconds, because the page shows nothing else meanwhile. */
 const RETRIES = 20
-/** Two minutes, as clients of Trino wait: a server that starts again goes on with the statement. */
+/** It tries for two minutes, like the clients of Trino: a server that starts again goes on with the statement. */
 export const RETRIES_OF_RUN = 240
 
 /** Reads an answer. If the server is away for a moment, reads again: the same path gives the same rows. */

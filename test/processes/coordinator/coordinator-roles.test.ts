@@ -9,7 +9,7 @@ import { deferred } from '../../../src/shared/deferred.ts'
 
 const claimOf = (epoch: number) => ({ claimed: { epoch, writer: 'w' }, databaseThere: true }) as unknown as ClaimResult
 
-/** Roles that only write down what happens to them. A listener is a name, because nothing else of it counts here. */
+/** Fake roles that record the calls they get. The listener of a role answers with the name of the role. */
 class Roles {
   readonly happened: string[] = []
   readonly entry = { open: (listener: RequestListener) => (this.listener = listener) } as unknown as HttpEntry
