@@ -240,7 +240,9 @@ export class RemoteRun implements RemoteAnswers {
       const left = Math.max(0, until - performance.now())
       const answer = await this.#requests.take({ token: asked.token, uri: page.uri }, left, asked.onRead)
       if (answer === undefined || answer === 'passed' || !isSamePage(page, answer)) return answer
-      const tail = await answer.tail.catch(undefinedWhereItBrokeOff)
+      const tail = await answer.tail.catch((error: unknown) => {
+        if (!isPassing(error)) throw error
+      })
       if (!tail) return undefined
       this.#take(answer)
       this.#count(asked.token, tail)
@@ -356,7 +358,7 @@ export class RemoteRun implements RemoteAnswers {
       if (answer === 'passed') return { kind: 'gone' }
       return answer && relayedAnswer(asked, answer)
     } catch (error) {
-      if (error instanceof AnswerNotRead || (error instanceof ClusterLost && error.retry === 'later')) return undefined
+      if (error instanceof AnswerNotRead || isPassing(error)) return undefined
       if (error instanceof ClusterLost) return { kind: 'lost' }
       throw error
     }
@@ -434,10 +436,9 @@ function isSamePage({ uri }: RelayedPage, { head, headers, data }: RemoteAnswer)
   return head.nextUri === uri && !data && headers.length === 0
 }
 
-/** @throws the error if a repeated request cannot succeed */
-function undefinedWhereItBrokeOff(error: unknown): undefined {
-  if (error instanceof ClusterLost && error.retry === 'later') return undefined
-  throw error
+/** Whether the same request may succeed later. */
+function isPassing(error: unknown): boolean {
+  return error instanceof ClusterLost && error.retry === 'later'
 }
 
 /** An answer of the cluster without an address that follows. */
